@@ -331,6 +331,7 @@ inl_status jit_init(const run_client *client, const jit_options *options, const 
     jit_kept_begin();
     jit_stops_begin(&jit.options.debugger);
     inl_status st = run_begin(&engine, client, start, e);
+    if (!st && jit.options.stress & JIT_STRESS_BASE_CALLS) run_bases_by_call();
     if (!st) st = set_up_tables(e);
     jit_wanted_begin();
     return st ? st : run_first_thread(e);

@@ -97,11 +97,12 @@ enum {
     JIT_STRESS_TINY_CACHE = 1, /* small arenas: growth and flush happen all the time */
     JIT_STRESS_FLUSH = 2,      /* drop every translation at each dispatch (throttled: every 8th) */
     JIT_STRESS_RANDOM_REGS = 4,
-    JIT_STRESS_NO_LINK = 8,        /* every exit goes through the dispatcher */
-    JIT_STRESS_ONE_BLOCK = 16,     /* no superblocks */
-    JIT_STRESS_CHECK = 1 << 8,     /* code that could be written to is checked, never guarded */
-    JIT_STRESS_PAIRED = 1 << 10,   /* calls and returns are paired in each program */
-    JIT_STRESS_ELSEWHERE = 1 << 9, /* woven for another place, and brought to its own by its fix-ups */
+    JIT_STRESS_NO_LINK = 8,          /* every exit goes through the dispatcher */
+    JIT_STRESS_ONE_BLOCK = 16,       /* no superblocks */
+    JIT_STRESS_CHECK = 1 << 8,       /* code that could be written to is checked, never guarded */
+    JIT_STRESS_PAIRED = 1 << 10,     /* calls and returns are paired in each program */
+    JIT_STRESS_BASE_CALLS = 1 << 11, /* bases are set as under a kernel that must be asked for it */
+    JIT_STRESS_ELSEWHERE = 1 << 9,   /* woven for another place, and brought to its own by its fix-ups */
 };
 
 /* Fragments. */

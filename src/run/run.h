@@ -205,6 +205,7 @@ extern run_process run_here;
 /* --- life.c --- */
 /* Is this a processor on which a program can be run under Inlay? */
 inl_status run_check_processor(inl_error *);
+void run_bases_by_call(void); /* before there is a thread: as if the kernel did not let programs set theirs */
 /* Sets the runtime up in this process: `start->ctx` is where the program goes on, `start->sigmask` its mask. The caller
  * becomes its first thread, on the tool's own stack, with the tool's FS base, by run_first_thread; then run_go never
  * returns. */

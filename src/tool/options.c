@@ -42,12 +42,13 @@ static const char *enable_stress(const char *names)
         {"check", JIT_STRESS_CHECK},
         {"elsewhere", JIT_STRESS_ELSEWHERE},
         {"paired", JIT_STRESS_PAIRED},
+        {"base-calls", JIT_STRESS_BASE_CALLS},
         {NULL, 0},
     };
     return take_words(switches, names, &tool_now->options.stress)
                ? NULL
                : "must be of tiny-cache, flush, random-regs, no-link, one-block, count-in-place, check, elsewhere, "
-                 "paired";
+                 "paired, base-calls";
 }
 
 static const char *enable_dump(const char *names)

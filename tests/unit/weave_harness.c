@@ -2,12 +2,14 @@
  * through the map that the weaver left), and goes to the way out. */
 #include "weave_harness.h"
 
+#include "isa/x86_64/bases.h"
 #include "weave/buffer.h"
 #include "weave/isa.h"
 #include "weave/x86_64/vectors.h"
 
 #include <signal.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <asm/prctl.h>
@@ -154,6 +156,7 @@ static bool open_frame(void)
     uint8_t *stack = mmap(NULL, 1 << 18, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     bench.frame->tool_stack = (uint64_t)(uintptr_t)stack + (1 << 18);
     bench.frame->vector_area = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (x86_bases_choose(getauxval(AT_HWCAP2)) == X86_BASES_NOT) return false;
     weave_vectors_choose(bench.frame);
     uint64_t fs;
     __asm__("rdfsbase %0" : "=r"(fs));

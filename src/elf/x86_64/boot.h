@@ -2,6 +2,8 @@
 #ifndef INL_ELF_X86_64_BOOT_H
 #define INL_ELF_X86_64_BOOT_H
 
+#include "isa/x86_64/bases.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,8 +28,9 @@ static inline uint64_t boot_return_at(void)
 /* Why the tool cannot run on this processor under this kernel; NULL: it can. */
 static inline const char *boot_lacks(uint64_t hwcap2)
 {
-    const uint64_t fsgsbase = 2;
-    return hwcap2 & fsgsbase ? NULL : "the processor or kernel lacks FSGSBASE (Linux 5.9 or later is needed)";
+    return x86_bases_of(hwcap2) != X86_BASES_NOT
+               ? NULL
+               : "the processor or kernel lacks FSGSBASE (Linux 5.9 or later is needed)";
 }
 
 #endif

@@ -8,6 +8,7 @@
  *   jit_leave_by      the last instructions of a thread that leaves Inlay
  *   jit_syscall_gate  a system call made right here when it needs no care
  */
+#include "isa/x86_64/bases.h"
 #include "jit/x86_64/layout.h"
 
 #define LEAVE_INDIRECT 1
@@ -180,12 +181,13 @@ jit_section_aborted:
         .type   jit_leave_by, @function
         .p2align 4
 jit_leave_by:
-        mov     CTX_GS - OFF_CTX(%rsi), %rax
-        wrgsbase %rax
-        mov     CTX_FS - OFF_CTX(%rsi), %rax
-        wrfsbase %rax
         mov     %rdi, %rsp
         mov     %rcx, %r8
+        mov     CTX_FS - OFF_CTX(%rsi), %r9
+        mov     CTX_GS - OFF_CTX(%rsi), %rsi
+        SET_GS_BASE
+        mov     %r9, %rsi
+        SET_FS_BASE
         mov     (%rdx), %rax
         mov     8(%rdx), %rdi
         mov     16(%rdx), %rsi

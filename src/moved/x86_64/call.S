@@ -1,5 +1,6 @@
 /* A procedure that the tool has called returns here, by way of the boot code (src/elf/x86_64/start.S), which has set
  * in_tool: signals wait as in an analysis routine. The registers are the program's, and go to ctx. */
+#include "isa/x86_64/bases.h"
 #include "run/x86_64/save.h"
 
         .text
@@ -13,8 +14,8 @@ moved_returned:
         SAVE_GENERAL
         call    *%gs:OFF_SAVE_VECTORS
         fninit
-        mov     %gs:OFF_TOOL_FS, %rax
-        wrfsbase %rax
+        mov     %gs:OFF_TOOL_FS, %rsi
+        SET_FS_BASE
         pushq   $2                      /* plain flags */
         popfq
         ldmxcsr default_mxcsr(%rip)

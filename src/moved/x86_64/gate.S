@@ -12,6 +12,7 @@
  *
  *     moved_gate_begin .. moved_gate_end      slots hold what is to go on with
  */
+#include "isa/x86_64/bases.h"
 #include "run/x86_64/unwind.h"
 #include "moved/x86_64/frames.h"
 #include "run/x86_64/sigframe.h"
@@ -316,12 +317,14 @@ moved_on_tool_stack:
         rdfsbase %r12
         mov     %rsp, %rbx
         mov     %gs:OFF_RUNTIME_STACK, %rsp
-        mov     %gs:OFF_TOOL_FS, %rax
-        wrfsbase %rax
+        mov     %rsi, %r8
+        mov     %gs:OFF_TOOL_FS, %rsi
+        SET_FS_BASE
         mov     %rdx, %rdi
-        call    *%rsi
+        call    *%r8
         mov     %rbx, %rsp
-        wrfsbase %r12
+        mov     %r12, %rsi
+        SET_FS_BASE
         pop     %r12
         pop     %rbx
         ret

@@ -2,6 +2,7 @@
 #ifndef INL_RUN_X86_64_ABI_H
 #define INL_RUN_X86_64_ABI_H
 
+#include "isa/x86_64/bases.h"
 #include "run/thread.h"
 #include "weave/x86_64/frame.h"
 
@@ -76,7 +77,11 @@ static inline uint64_t run_tls_base(void)
     __asm__ volatile("rdfsbase %0" : "=r"(base));
     return base;
 }
-static inline void run_set_tls_base(uint64_t base) { __asm__ volatile("wrfsbase %0" : : "r"(base) : "memory"); }
+static inline void run_set_tls_base(uint64_t base)
+{
+    if (x86_bases_by_call) sys_call2(SYS_arch_prctl, X86_SET_FS, (long)base);
+    else __asm__ volatile("wrfsbase %0" : : "r"(base) : "memory");
+}
 /* The system call, in arch_prctl.c. */
 long run_arch_prctl(run_thread *t, int option, uint64_t value);
 

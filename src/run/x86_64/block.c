@@ -39,10 +39,16 @@ _Static_assert(RUN_LEAVE_INDIRECT == 1 && RUN_LEAVE_SYSCALL == 2 && RUN_LEAVE_ST
                    RUN_IN_RUNTIME == 1,
                "numbers in assembly");
 
+static void set_gs_base(uint64_t base)
+{
+    if (x86_bases_by_call) sys_call2(SYS_arch_prctl, X86_SET_GS, (long)base);
+    else __asm__ volatile("wrgsbase %0" : : "r"(base) : "memory");
+}
+
 void run_adopt_block(run_thread *t)
 {
-    __asm__ volatile("rdfsbase %0" : "=r"(t->frame.tool_tls_base));
-    __asm__ volatile("wrgsbase %0" : : "r"(t) : "memory");
+    t->frame.tool_tls_base = run_tls_base();
+    set_gs_base((uint64_t)(uintptr_t)t);
 }
 
 void run_bases_take(run_thread *t, const weave_context *c) { t->frame.app_gs_base = t->ctx.gs_base = c->gs_base; }
@@ -54,11 +60,12 @@ bool run_bases_inherit(run_thread *child, const run_thread *t, uint64_t flags)
     return true;
 }
 
-void run_leave_block(void) { __asm__ volatile("wrgsbase %0" : : "r"(0ul) : "memory"); }
+void run_leave_block(void) { set_gs_base(0); }
+
+void run_bases_by_call(void) { x86_bases_by_call = true; }
 
 inl_status run_check_processor(inl_error *e)
 {
-    const unsigned long fsgsbase = 2; /* HWCAP2_FSGSBASE */
-    if (getauxval(AT_HWCAP2) & fsgsbase) return INL_OK;
+    if (x86_bases_choose(getauxval(AT_HWCAP2)) != X86_BASES_NOT) return INL_OK;
     return inl_fail(e, INL_ERR_UNSUPPORTED, "the processor or kernel lacks FSGSBASE (Linux 5.9 or later is needed)");
 }

@@ -9,6 +9,7 @@
  * handler that finds the thread in there may send it back to run_enter_begin, where it sees that a
  * signal waits and turns to the dispatcher instead.
  */
+#include "isa/x86_64/bases.h"
 #include "run/x86_64/save.h"
 #include "run/x86_64/unwind.h"
 
@@ -21,8 +22,8 @@
 /* Takes the tool's FS base, and C's view of the flags and the floating-point state: no direction, no checks of
  * alignment. Needs no register kept. */
 .macro  RUNTIME_STATE
-        mov     %gs:OFF_TOOL_FS, %rax
-        wrfsbase %rax
+        mov     %gs:OFF_TOOL_FS, %rsi
+        SET_FS_BASE
         pushfq
         andl    $~UNPLAIN_FLAGS, (%rsp)
         popfq
@@ -150,8 +151,8 @@ run_enter_begin:
         LOAD_VECTORS
         mov     %gs:CTX_GS, %rax
         mov     %rax, %gs:OFF_APP_GS
-        mov     %gs:CTX_FS, %rax
-        wrfsbase %rax
+        mov     %gs:CTX_FS, %rsi
+        SET_FS_BASE
         mov     %gs:CTX_RCX, %rcx
         mov     %gs:CTX_RDX, %rdx
         mov     %gs:CTX_RBX, %rbx

@@ -1,6 +1,7 @@
 /* The few places where the runtime meets the kernel and every instruction counts: calls that may
  * sleep, copies that may fault, a new thread's first steps, a thread's last, and the entry of signals.
  * Handlers know the labels. */
+#include "isa/x86_64/bases.h"
 #include "run/x86_64/offsets.h"
 
         .text
@@ -72,10 +73,11 @@ run_raw_clone:
         jz      1f
         pop     %r12
         ret
-1:      wrgsbase %r12
+1:      mov     %r12, %rsi
+        SET_GS_BASE
         mov     %gs:OFF_RUNTIME_STACK, %rsp
-        mov     %gs:OFF_TOOL_FS, %rax
-        wrfsbase %rax
+        mov     %gs:OFF_TOOL_FS, %rsi
+        SET_FS_BASE
         xor     %ebp, %ebp
         mov     %r12, %rdi
         call    run_thread_begin
@@ -110,12 +112,15 @@ run_exit_raw:
         .type   run_sigreturn_now, @function
         .p2align 4
 run_sigreturn_for_good:
-        mov     CTX_GS - OFF_CTX(%rsi), %rdx
-        mov     CTX_FS - OFF_CTX(%rsi), %rsi
-        wrgsbase %rdx
-run_sigreturn_now:
-        wrfsbase %rsi
         mov     %rdi, %rsp
+        mov     CTX_FS - OFF_CTX(%rsi), %rdx
+        mov     CTX_GS - OFF_CTX(%rsi), %rsi
+        SET_GS_BASE
+        mov     %rdx, %rsi
+        mov     %rsp, %rdi
+run_sigreturn_now:
+        mov     %rdi, %rsp
+        SET_FS_BASE
         mov     $15, %eax               /* rt_sigreturn */
         syscall
         ud2
@@ -131,8 +136,14 @@ run_sigreturn_now:
         .p2align 4
 run_signal_entry:
         rdfsbase %rbx
-        mov     %gs:OFF_TOOL_FS, %rax
-        wrfsbase %rax
+        mov     %rdi, %r12
+        mov     %rsi, %r13
+        mov     %gs:OFF_TOOL_FS, %rsi
+        cmp     %rsi, %rbx
+        je      1f
+        SET_FS_BASE
+1:      mov     %r12, %rdi
+        mov     %r13, %rsi
         mov     %rbx, %rcx
         pushfq
         andl    $~UNPLAIN_FLAGS, (%rsp)
@@ -140,7 +151,8 @@ run_signal_entry:
         sub     $8, %rsp
         call    run_signal
         add     $8, %rsp
-        wrfsbase %rbx
+        mov     %rbx, %rsi
+        SET_FS_BASE
         ret
         .size   run_signal_entry, . - run_signal_entry
 

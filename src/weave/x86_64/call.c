@@ -20,7 +20,6 @@ void weave_x86_call_plan(weaver *w, weave_call_plan *k)
     int64_t distance = (int64_t)((uint64_t)(uintptr_t)k->s->fn - x86_here(w->c));
     k->far = distance > w->isa->pc_reach || distance < -w->isa->pc_reach;
     if (k->far) k->clobbered |= WEAVE_BIT(X86_RAX);
-    if (k->tls) k->clobbered |= WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX);
 }
 
 static void mxcsr(x86_code *c, unsigned field, unsigned temp) /* 3 stores, 2 loads */
@@ -73,16 +72,6 @@ static void restore_vectors(weaver *w, weave_call_plan *k)
         if (k->vec_saved >> v & 1) x86_vec_load(w->c, 16, v, vec_slot(v));
 }
 
-static void swap_fs(weaver *w, unsigned scratch, bool in)
-{
-    if (in) {
-        x86_rdfsbase(w->c, scratch);
-        x86_store(w->c, 8, x86_gs(WEAVE_OFF(app_tls_base)), scratch);
-    }
-    x86_load(w->c, 8, scratch, x86_gs(in ? WEAVE_OFF(tool_tls_base) : WEAVE_OFF(app_tls_base)));
-    x86_wrfsbase(w->c, scratch);
-}
-
 void weave_x86_call_begin(weaver *w, weave_call_plan *k)
 {
     x86_code *c = w->c;
@@ -99,14 +88,14 @@ void weave_x86_call_begin(weaver *w, weave_call_plan *k)
     for (unsigned i = k->stack_args; i-- > 0;) x86_push_m(c, weave_temp_addr(k->stack_temp[i]));
     save_vectors(w, k);
     pass_vectors(w, k);
-    if (k->tls) swap_fs(w, X86_RAX, true);
+    if (k->tls) x86_call_m(c, x86_gs(WEAVE_OFF(take_tool_base)));
     if (k->far) {
         x86_mov_ri(c, X86_RAX, (uint64_t)(uintptr_t)k->s->fn);
         x86_call_r(c, X86_RAX);
     } else {
         x86_call_to(c, (uint64_t)(uintptr_t)k->s->fn);
     }
-    if (k->tls) swap_fs(w, X86_RCX, false);
+    if (k->tls) x86_call_m(c, x86_gs(WEAVE_OFF(take_app_base)));
 }
 
 void weave_x86_call_end(weaver *w, weave_call_plan *k)

@@ -63,6 +63,7 @@ typedef struct weave_frame {
     uint64_t no_xsave;   /* nonzero: it is FXSAVE's */
     void *locals;        /* the tool's data of this thread (tool/locals.c) */
     uint64_t own_cycles; /* spent in the dispatcher and below, the program's system calls excepted */
+    void (*take_tool_base)(void), (*take_app_base)(void); /* of FS, likewise (bases.S) */
 } weave_frame;
 
 _Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");

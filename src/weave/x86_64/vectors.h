@@ -2,6 +2,8 @@
 #ifndef INL_WEAVE_X86_64_VECTORS_H
 #define INL_WEAVE_X86_64_VECTORS_H
 
+#define OFF_APP_TLS    0x160
+#define OFF_TOOL_TLS   0x168
 #define OFF_XSAVE_AREA 0x190
 #define OFF_XSAVE_MASK 0x198
 
@@ -20,6 +22,8 @@ void weave_save_xsave(void);
 void weave_load_xsave(void);
 void weave_save_fxsave(void);
 void weave_load_fxsave(void);
+void weave_take_tool_base(void); /* bases.S */
+void weave_take_app_base(void);
 #endif
 
 #endif
