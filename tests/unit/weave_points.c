@@ -462,7 +462,9 @@ static void the_thread_pointer_is_swapped(void **state)
         inl_error e;
         weave_run *run = program(add_registers);
         harness_random_state(&start);
-        insert(run, WEAVE_BEFORE, 1, CALL(thread_pointer_used, 1, gen_const((uintptr_t)&real_effects.words[0]), NULL));
+        for (unsigned last = 0; last < 2; last++) /* behind the last one, flags are still wanted */
+            insert(run, last ? WEAVE_AFTER : WEAVE_BEFORE, last ? run->insn_count - 1 : 1,
+                   CALL(thread_pointer_used, 1, gen_const((uintptr_t)&real_effects.words[0]), NULL));
         assert_int_equal(harness_weave(run, NULL, far, &e), INL_OK);
         native = woven = start;
         harness_native(run, run->insn_count, &native);

@@ -1,6 +1,7 @@
 /* Which vector state there is, decided where the program runs and not where code was woven. */
 #include "weave/x86_64/vectors.h"
 
+#include "isa/x86_64/bases.h"
 #include "isa/x86_64/xstate.h"
 
 _Static_assert(offsetof(weave_frame, vector_area) == OFF_XSAVE_AREA, "vectors.h");
@@ -15,8 +16,8 @@ void weave_vectors_choose(weave_frame *f)
     f->no_xsave = !x->xsave;
     f->save_vectors = x->xsave ? weave_save_xsave : weave_save_fxsave;
     f->load_vectors = x->xsave ? weave_load_xsave : weave_load_fxsave;
-    f->take_tool_base = weave_take_tool_base;
-    f->take_app_base = weave_take_app_base;
+    f->take_tool_base = x86_bases_by_call ? weave_call_tool_base : weave_take_tool_base;
+    f->take_app_base = x86_bases_by_call ? weave_call_app_base : weave_take_app_base;
 }
 
 /* Rows times bytes of a row, by the configuration that is in force. */

@@ -24,6 +24,8 @@ void weave_save_fxsave(void);
 void weave_load_fxsave(void);
 void weave_take_tool_base(void); /* bases.S */
 void weave_take_app_base(void);
+void weave_call_tool_base(void); /* where the kernel must be asked */
+void weave_call_app_base(void);
 #endif
 
 #endif
