@@ -1,6 +1,7 @@
 /* The end of a process in which a check has failed: said in one piece, without the C library's streams; the signal's
  * action is the kernel's own, whatever the program has set. */
 #include "base/check.h"
+#include "base/libc_ready.h"
 #include "base/log.h"
 #include "base/sys.h"
 
@@ -15,6 +16,7 @@ bool inl_debug;
 void inl_check_failed(const char *file, int line, const char *fmt, ...)
 {
     char text[512];
+    inl_libc_ready();
     int n = snprintf(text, sizeof text, "inlay: internal error at %s:%d: ", file, line);
     va_list args;
     va_start(args, fmt);

@@ -1,11 +1,15 @@
 #include "base/error.h"
+#include "base/libc_ready.h"
 
 #include <stdio.h>
 #include <string.h>
 
+void (*inl_libc_wanted)(void);
+
 static inl_status fill(inl_error *e, inl_status code, uint64_t address, const char *fmt, va_list args)
 {
     if (!e) return code;
+    inl_libc_ready();
     /* Formatted aside first: a caller may wrap the text that `e` already holds. */
     char text[sizeof e->text];
     if (vsnprintf(text, sizeof text, fmt, args) < 0) text[0] = '\0';

@@ -2,6 +2,7 @@
  * library's wrapper, so that it neither changes errno nor waits for a lock that the interrupted
  * code may hold. A line that is too long is cut. */
 #include "base/log.h"
+#include "base/libc_ready.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -55,6 +56,7 @@ void inl_log_list(FILE *out)
 void inl_log_write(inl_log_domain d, const char *fmt, ...)
 {
     char line[1024];
+    inl_libc_ready();
     int head = snprintf(line, sizeof line, "inlay %ld %s: ", sys_call0(SYS_gettid),
                         (unsigned)d < INL_LOG_DOMAINS ? domains[d].name : "?");
     size_t n = (size_t)head, room = sizeof line - 1 - n; /* the newline's place is kept */

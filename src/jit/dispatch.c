@@ -6,6 +6,7 @@
  * looked up; and an exit is linked only while the fragment that it is part of is still in use.
  */
 #include "base/check.h"
+#include "base/libc_ready.h"
 #include "base/log.h"
 #include "jit/core.h"
 #include "run/kernel.h"
@@ -46,6 +47,7 @@ static void arrive(run_thread *t)
 static void come_back(run_thread *t)
 {
     if (t->fault.present || !run_call_back(t)) return;
+    inl_libc_ready();
     inl_lock_release(&run_here.lock);
     run_here.client.returned(run_here.client.arg, t, true);
 }
@@ -102,6 +104,7 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
     int signo = 0, code = 0;
     /* Each is asked once: what comes behind that is seen when the thread is about to enter the cache. */
     bool signal = run_signal_waits(t), stops = jit_stops_due(t), leaves = jit_leave_wanted(t);
+    if (signal || stops || leaves) inl_libc_ready();
     if ((signal || stops || leaves) && jit_settle_due(t)) return settle(t, continues);
     if (signal) {
         deliver(t);
@@ -139,6 +142,7 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
     if (f) return f;
     if (once && !again && !signo) t->leave = RUN_LEAVE_STEP;
     inl_lock_release(&run_here.lock);
+    inl_libc_ready();
     /* Without one others must leave the cache first. */
     if (signo && !jit_old_call(t)) run_signal_raise(t, signo, code, t->ctx.pc);
     inl_lock_take(&run_here.lock);
@@ -166,13 +170,21 @@ static void resume(run_thread *t)
 /* Behind an instruction of a program that steps itself. Lock held, and released meanwhile. */
 static void raise_trap(run_thread *t)
 {
+    inl_libc_ready();
     inl_lock_release(&run_here.lock);
     run_signal_raise(t, SIGTRAP, TRAP_TRACE, t->ctx.pc);
     inl_lock_take(&run_here.lock);
 }
 
+/* May it be that nothing but the engine is asked? Then who wants more says so (base/libc_ready.h). */
+static bool is_plain(const run_thread *t)
+{
+    return (t->leave == RUN_LEAVE_EXIT || t->leave == RUN_LEAVE_INDIRECT) && !jit_of(t)->begins && !inl_debug;
+}
+
 uint64_t jit_dispatch(run_thread *t)
 {
+    if (!is_plain(t)) inl_libc_ready();
     uint64_t begun = cycles(t);
     if (jit_of(t)->begins) jit_join_begin(t);
     bool trap = jit_step_end(t);
@@ -341,6 +353,7 @@ void jit_run(void)
 {
     announce_modules();
     if (run_here.client.thread_start) run_here.client.thread_start(run_here.client.arg, run_self());
+    run_bases_late();
     run_go();
 }
 

@@ -17,6 +17,7 @@
  *     varint   code bytes since the record before (from its code_at to this one's)
  */
 #include "base/leb.h"
+#include "base/libc_ready.h"
 #include "base/log.h"
 #include "base/search.h"
 #include "jit/core.h"
@@ -152,7 +153,10 @@ void jit_flush_all(void)
         if (run_here.thread_count > 1)
             for (uint32_t i = 0; i < f->exit_count; i++) patch(&f->exits[i], stub_of(&f->exits[i]));
     }
-    if (jit.options.flushed) jit.options.flushed(run_here.client.arg);
+    if (jit.options.flushed) {
+        inl_libc_ready();
+        jit.options.flushed(run_here.client.arg);
+    }
     inl_map_clear(&jit.by_app);
     jit_ibl_clear();
     jit_memory_clear();

@@ -13,6 +13,7 @@
  *
  * Files are written once, at the end. All under the process's lock.
  */
+#include "base/libc_ready.h"
 #include "base/log.h"
 #include "base/page.h"
 #include "base/region.h"
@@ -71,6 +72,7 @@ static char *make_key(const module *m)
 
 static kept_module *meet(const module *m)
 {
+    inl_libc_ready();
     kept_module k = {.m = m, .key = make_key(m), .bits_size = inl_page_up((m->high - m->low) / 8 + 1)};
     if (k.key) kept_open(&k.map, keeping()->folder, k.key);
     if (k.map.at) run_own_locked(k.map.at, k.map.at + k.map.size, true);
@@ -450,6 +452,7 @@ static void take_build(const kept_entry *e, const module *m)
 static void tell(const kept_entry *e, kept_module *k)
 {
     if (!keeping()->taken) return;
+    inl_libc_ready();
     for (unsigned i = 0; i < e->head->blocks; i++) {
         uint64_t block = e->blocks[i] + k->m->bias;
         bool head = i || !e->head->continues;

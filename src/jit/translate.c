@@ -20,6 +20,7 @@
  * All buffers are in jit.now, used under the process's lock; a translation allocates only from one arena that is
  * reset each time, and from the metadata.
  */
+#include "base/libc_ready.h"
 #include "base/log.h"
 #include "jit/core.h"
 #include "weave/isa.h"
@@ -388,6 +389,7 @@ static jit_fragment *try_translate(uint64_t app, bool continues, bool landing, s
         return NULL;
     }
     if (jit.now.fixups.room) jit_kept_record(f, &out, &jit.now.fixups);
+    if (jit.options.dump || jit.options.made) inl_libc_ready();
     if (jit.options.dump) jit_dump(f, &jit.now.run, &out);
     if (jit.options.made) jit.options.made(run_here.client.arg, f, &jit.now.run, &out);
     return f;
@@ -397,9 +399,18 @@ static jit_fragment *try_translate(uint64_t app, bool continues, bool landing, s
  * for what is to be kept, which take the lock themselves. */
 static void give_up(uint64_t app, const inl_error *e)
 {
+    inl_libc_ready();
     inl_lock_release(&run_here.lock);
     run_say("cannot translate the code at %#llx, the program is ended: %s", (unsigned long long)app, e->text);
     run_process_die(run_self(), SIGKILL);
+}
+
+/* To the client, which may insert what it likes. */
+static void show(void)
+{
+    if (!jit.options.instrument) return;
+    inl_libc_ready();
+    jit.options.instrument(run_here.client.arg, &jit.now.run);
 }
 
 /* The instruction that cannot be translated may never be reached: the run ends before it. False: it is
@@ -415,7 +426,7 @@ static bool cut_before(uint64_t bad)
     jit.now.build.most = i;
     bool made = build_run(app, continues);
     jit.now.build.most = 0;
-    if (made && jit.options.instrument) jit.options.instrument(run_here.client.arg, &jit.now.run);
+    if (made) show();
     return made;
 }
 
@@ -437,7 +448,7 @@ static jit_fragment *translate(uint64_t app, bool continues, bool landing)
 {
     inl_error e = {0};
     size_t room = ROOM_FIRST + (size_t)jit.now.run.insn_count * BYTES_PER_INSN;
-    if (jit.options.instrument) jit.options.instrument(run_here.client.arg, &jit.now.run);
+    show();
     jit_paired_heed(&jit.now.run);
     if (jit.now.build.once) { /* that has been done where it faulted */
         jit.now.insns[0].before = (weave_list){0};

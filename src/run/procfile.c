@@ -19,6 +19,7 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 
+#include "base/libc_ready.h"
 #include "base/page.h"
 #include "base/sys.h"
 #include "run/kernel.h"
@@ -169,6 +170,7 @@ static long open_below(const char *below, int flags)
 {
     char path[64];
     if (run_here.proc_root > 0) return sys_call4(SYS_openat, run_here.proc_root, (long)below, flags | O_CLOEXEC, 0);
+    inl_libc_ready();
     snprintf(path, sizeof path, "/proc/%s", below);
     return sys_call4(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, 0);
 }

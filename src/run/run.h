@@ -205,6 +205,10 @@ extern run_process run_here;
 /* --- life.c --- */
 /* Is this a processor on which a program can be run under Inlay? */
 inl_status run_check_processor(inl_error *);
+/* From here on run_engine.dispatch is called with the program's thread pointer where setting it is dear, and the thread
+ * left by RUN_LEAVE_EXIT or RUN_LEAVE_INDIRECT: the C library is not asked for anything before inl_libc_ready. The
+ * first thread is about to enter its code. */
+void run_bases_late(void);
 void run_bases_by_call(void); /* before there is a thread: as if the kernel did not let programs set theirs */
 /* Sets the runtime up in this process: `start->ctx` is where the program goes on, `start->sigmask` its mask. The caller
  * becomes its first thread, on the tool's own stack, with the tool's FS base, by run_first_thread; then run_go never

@@ -47,6 +47,9 @@ enum x86_bases { X86_BASES_BY_INSTRUCTION, X86_BASES_BY_CALL, X86_BASES_NOT };
 
 /* Which of the first two; chosen before anything is set. Assembly reads it, hence a variable of its own. */
 extern bool x86_bases_by_call __attribute__((visibility("hidden")));
+/* The tool's FS base is taken when something asks for the C library, not at each way out of the program's code:
+ * run/border.S. */
+extern bool x86_bases_late __attribute__((visibility("hidden")));
 enum x86_bases x86_bases_choose(uint64_t hwcap2);
 
 /* A child in the same memory tries to read one; it touches nothing, and would die of it as if it handled no signals. */

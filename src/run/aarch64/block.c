@@ -67,6 +67,7 @@ bool run_bases_inherit(run_thread *child, const run_thread *t, uint64_t flags)
     return !base || base != t->ctx.tls_base || flags & CLONE_VFORK;
 }
 
+void run_bases_late(void) {}
 void run_bases_by_call(void) {} /* setting one is never the kernel's affair */
 
 inl_status run_check_processor(inl_error *e)

@@ -1,4 +1,5 @@
 /* The thread's block as assembly sees it, and a thread of execution that takes one. */
+#include "base/libc_ready.h"
 #include "run/kernel.h"
 #include "run/x86_64/abi.h"
 #include "run/x86_64/offsets.h"
@@ -16,6 +17,7 @@ AT(run_thread, frame.save_vectors, OFF_SAVE_VECTORS);
 AT(run_thread, frame.vector_area, OFF_XSAVE_AREA);
 AT(run_thread, frame.xsave_mask, OFF_XSAVE_MASK);
 AT(run_thread, frame.no_xsave, OFF_NO_XSAVE);
+AT(run_thread, frame.tool_base_in, OFF_BASE_IN);
 AT(run_thread, ctx, OFF_CTX);
 AT(run_thread, ctx.gpr[RUN_RCX], CTX_RCX);
 AT(run_thread, ctx.gpr[15], CTX_R15);
@@ -61,6 +63,21 @@ bool run_bases_inherit(run_thread *child, const run_thread *t, uint64_t flags)
 }
 
 void run_leave_block(void) { set_gs_base(0); }
+
+static void take_tool_base(void)
+{
+    run_thread *t = run_self();
+    if (t->frame.tool_base_in) return;
+    run_set_tls_base(t->frame.tool_tls_base);
+    t->frame.tool_base_in = 1;
+}
+
+void run_bases_late(void)
+{
+    if (!x86_bases_by_call) return;
+    inl_libc_wanted = take_tool_base;
+    x86_bases_late = true;
+}
 
 void run_bases_by_call(void) { x86_bases_by_call = true; }
 

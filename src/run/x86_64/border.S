@@ -5,6 +5,11 @@
  *   run_redispatch    the same from a signal handler, which has filled ctx
  *   run_enter_code    the second half alone: loads everything from ctx and jumps to enter_pc
  *
+ * Where FS base is set by a system call (isa/x86_64/bases.h), two of these for each way through the border would be most
+ * of what many ways cost. So there the program's stays in at run_leave_code, and `tool_base_in` is 0, until somebody
+ * asks for the C library (inl_libc_ready); if nobody has, it is not set at run_enter_code either. Who comes otherwise has
+ * the tool's at once.
+ *
  * From run_enter_begin to run_enter_end (both included) everything is still in ctx and in the xsave area: a signal
  * handler that finds the thread in there may send it back to run_enter_begin, where it sees that a
  * signal waits and turns to the dispatcher instead.
@@ -19,12 +24,17 @@
         .text
         .cfi_sections .debug_frame
 
-/* Takes the tool's FS base, and C's view of the flags and the floating-point state: no direction, no checks of
- * alignment. Needs no register kept. */
-.macro  RUNTIME_STATE
+/* Takes the tool's FS base (late: perhaps later), and C's view of the flags and the floating-point state: no direction,
+ * no checks of alignment. Needs no register kept. */
+.macro  RUNTIME_STATE late
+    .if \late
+        cmpb    $0, x86_bases_late(%rip)
+        jne     6f
+    .endif
         mov     %gs:OFF_TOOL_FS, %rsi
         SET_FS_BASE
-        pushfq
+        movq    $1, %gs:OFF_BASE_IN
+6:      pushfq
         andl    $~UNPLAIN_FLAGS, (%rsp)
         popfq
         ldmxcsr default_mxcsr(%rip)
@@ -37,8 +47,8 @@
 .endm
 
 /* ctx, leave and the vector state are in their places: to the dispatcher, and where it says. */
-.macro  DISPATCH
-        RUNTIME_STATE
+.macro  DISPATCH late=0
+        RUNTIME_STATE \late
         mov     %gs:0, %rdi
         call    run_dispatch
         mov     %rax, %gs:OFF_ENTER_PC
@@ -107,7 +117,8 @@ run_leave_code:
         RUNTIME_STACK
         SAVE_GENERAL
         SAVE_VECTORS
-        DISPATCH
+        movq    $0, %gs:OFF_BASE_IN
+        DISPATCH late=1
         .cfi_endproc
         .size   run_leave_code, . - run_leave_code
 
@@ -151,8 +162,14 @@ run_enter_begin:
         LOAD_VECTORS
         mov     %gs:CTX_GS, %rax
         mov     %rax, %gs:OFF_APP_GS
-        mov     %gs:CTX_FS, %rsi
+        cmpb    $0, x86_bases_late(%rip)
+        je      5f
+        cmpq    $0, %gs:OFF_BASE_IN
+        je      6f
+5:      mov     %gs:CTX_FS, %rsi
         SET_FS_BASE
+        movq    $0, %gs:OFF_BASE_IN     /* behind it: who is sent back to the beginning does it again */
+6:
         mov     %gs:CTX_RCX, %rcx
         mov     %gs:CTX_RDX, %rdx
         mov     %gs:CTX_RBX, %rbx

@@ -138,6 +138,8 @@ run_signal_entry:
         rdfsbase %rbx
         mov     %rdi, %r12
         mov     %rsi, %r13
+        mov     %gs:OFF_BASE_IN, %r14
+        movq    $1, %gs:OFF_BASE_IN
         mov     %gs:OFF_TOOL_FS, %rsi
         cmp     %rsi, %rbx
         je      1f
@@ -151,6 +153,7 @@ run_signal_entry:
         sub     $8, %rsp
         call    run_signal
         add     $8, %rsp
+        mov     %r14, %gs:OFF_BASE_IN
         mov     %rbx, %rsi
         SET_FS_BASE
         ret

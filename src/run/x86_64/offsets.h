@@ -24,6 +24,7 @@
 
 #define OFF_SAVE_VECTORS 0x588
 #define OFF_NO_XSAVE     0x598
+#define OFF_BASE_IN      0x5c0
 
 #define OFF_CTX            0x1000
 #define CTX_RAX            0x1000

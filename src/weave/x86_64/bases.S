@@ -52,6 +52,7 @@ PROCEDURE weave_call_tool_base
         mov     %rax, %gs:OFF_APP_TLS
         mov     %gs:OFF_TOOL_TLS, %rsi
         SET_BY_CALL
+        movq    $1, %gs:OFF_BASE_IN
         pop     %rsi
         pop     %rax
         ret
@@ -61,6 +62,7 @@ PROCEDURE weave_call_app_base
         push    %rax
         push    %rsi
         mov     %gs:OFF_APP_TLS, %rsi
+        movq    $0, %gs:OFF_BASE_IN
         SET_BY_CALL
         pop     %rsi
         pop     %rax

@@ -64,6 +64,7 @@ typedef struct weave_frame {
     void *locals;        /* the tool's data of this thread (tool/locals.c) */
     uint64_t own_cycles; /* spent in the dispatcher and below, the program's system calls excepted */
     void (*take_tool_base)(void), (*take_app_base)(void); /* of FS, likewise (bases.S) */
+    uint64_t tool_base_in;                                /* 0x5c0: kept where it is taken late only */
 } weave_frame;
 
 _Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");

@@ -7,6 +7,7 @@
 _Static_assert(offsetof(weave_frame, vector_area) == OFF_XSAVE_AREA, "vectors.h");
 _Static_assert(offsetof(weave_frame, app_tls_base) == OFF_APP_TLS, "vectors.h");
 _Static_assert(offsetof(weave_frame, tool_tls_base) == OFF_TOOL_TLS, "vectors.h");
+_Static_assert(offsetof(weave_frame, tool_base_in) == OFF_BASE_IN, "vectors.h");
 _Static_assert(offsetof(weave_frame, xsave_mask) == OFF_XSAVE_MASK, "vectors.h");
 
 void weave_vectors_choose(weave_frame *f)
@@ -16,6 +17,7 @@ void weave_vectors_choose(weave_frame *f)
     f->no_xsave = !x->xsave;
     f->save_vectors = x->xsave ? weave_save_xsave : weave_save_fxsave;
     f->load_vectors = x->xsave ? weave_load_xsave : weave_load_fxsave;
+    f->tool_base_in = 1;
     f->take_tool_base = x86_bases_by_call ? weave_call_tool_base : weave_take_tool_base;
     f->take_app_base = x86_bases_by_call ? weave_call_app_base : weave_take_app_base;
 }

@@ -6,6 +6,7 @@
 #define OFF_TOOL_TLS   0x168
 #define OFF_XSAVE_AREA 0x190
 #define OFF_XSAVE_MASK 0x198
+#define OFF_BASE_IN    0x5c0
 
 #ifndef __ASSEMBLER__
 #include "weave/x86_64/frame.h"
