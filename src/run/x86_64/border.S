@@ -5,10 +5,10 @@
  *   run_redispatch    the same from a signal handler, which has filled ctx
  *   run_enter_code    the second half alone: loads everything from ctx and jumps to enter_pc
  *
- * Where FS base is set by a system call (isa/x86_64/bases.h), two of these for each way through the border would be most
- * of what many ways cost. So there the program's stays in at run_leave_code, and `tool_base_in` is 0, until somebody
- * asks for the C library (inl_libc_ready); if nobody has, it is not set at run_enter_code either. Who comes otherwise has
- * the tool's at once.
+ * Where FS base is set by a system call (isa/x86_64/bases.h), two of these for each way through the border would be
+ * most of what many ways cost. So there the program's stays in at run_leave_code, and `tool_base_in` is 0, until
+ * somebody asks for the C library (inl_libc_ready); if nobody has, it is not set at run_enter_code either. Who comes
+ * otherwise has the tool's at once.
  *
  * From run_enter_begin to run_enter_end (both included) everything is still in ctx and in the xsave area: a signal
  * handler that finds the thread in there may send it back to run_enter_begin, where it sees that a

@@ -1,6 +1,6 @@
-/* The tool's FS base around a routine that may look at it, and the program's again behind it: called by woven code, through the
- * frame, in which weave_vectors_choose puts the pair for this kernel. No register and no flag is touched (a system call
- * leaves the flags alone). */
+/* The tool's FS base around a routine that may look at it, and the program's again behind it: called by woven code,
+ * through the frame, in which weave_vectors_choose puts the pair for this kernel. No register and no flag is touched (a
+ * system call leaves the flags alone). */
 #include "isa/x86_64/bases.h"
 #include "weave/x86_64/vectors.h"
 
