@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { EMPTY, LIVE, TOMB };
-enum { LARGE = 4096 }; /* slots: they will all be touched, here and there */
+enum { LARGE = 1024 }; /* slots: they will all be touched, here and there */
 
 struct inl_map_slot {
     uint64_t key, value;
@@ -51,13 +51,23 @@ static void insert(inl_map *m, uint64_t key, uint64_t value)
     m->count++;
 }
 
+/* Clearing touches them all: so the memory is asked for before. */
+static inl_map_slot *empty_slots(size_t capacity)
+{
+    size_t bytes = capacity * sizeof(inl_map_slot);
+    if (capacity < LARGE) return calloc(capacity, sizeof(inl_map_slot));
+    inl_map_slot *slots = malloc(bytes);
+    if (!slots) return NULL;
+    inl_pages_want((uint64_t)(uintptr_t)slots, bytes, true);
+    return memset(slots, 0, bytes);
+}
+
 static bool rebuild(inl_map *m)
 {
     size_t capacity = m->capacity ? m->capacity : 16;
     if (m->count >= capacity / 2) capacity *= 2;
-    inl_map fresh = {calloc(capacity, sizeof *m->slots), 0, 0, capacity, m->of_code};
+    inl_map fresh = {empty_slots(capacity), 0, 0, capacity, m->of_code};
     if (!fresh.slots) return false;
-    if (capacity >= LARGE) inl_pages_want((uint64_t)(uintptr_t)fresh.slots, capacity * sizeof *m->slots, true);
     for (size_t i = 0; i < m->capacity; i++)
         if (m->slots[i].state == LIVE) insert(&fresh, m->slots[i].key, m->slots[i].value);
     free(m->slots);
