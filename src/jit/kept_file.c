@@ -1,4 +1,5 @@
 #include "jit/kept_file.h"
+#include "base/ahead.h"
 #include "base/log.h"
 #include "base/page.h"
 #include "base/region.h"
@@ -165,7 +166,16 @@ static bool copy_group(kept_group *to, uint64_t from, uint64_t size)
     return to->size == size && to->count && to->count <= KEPT_TOGETHER && to->sum == group_sum(to);
 }
 
-bool kept_find(const kept_map *m, uint64_t app, bool continues, void *memory, uint32_t *tried, unsigned *index)
+/* Groups are wanted here and there, and in the end most of them. */
+static void expect(kept_map *m, uint64_t at)
+{
+    uint64_t piece = at / KEPT_AHEAD, from = piece * KEPT_AHEAD;
+    if (m->ready[piece / 64] >> piece % 64 & 1) return;
+    m->ready[piece / 64] |= 1ull << piece % 64;
+    inl_pages_want(m->at + from, m->size - from < KEPT_AHEAD ? m->size - from : KEPT_AHEAD, false);
+}
+
+bool kept_find(kept_map *m, uint64_t app, bool continues, void *memory, uint32_t *tried, unsigned *index)
 {
     uint64_t key = key_of(app, continues);
     if (!m->at) return false;
@@ -174,7 +184,9 @@ bool kept_find(const kept_map *m, uint64_t app, bool continues, void *memory, ui
         kept_entry e;
         if (!copy(&s, slot_at(m, k + (*tried)++), sizeof s) || !s.at) break;
         uint64_t at = s.at * 8ull, size = s.size * 8ull;
-        if (s.app != (uint32_t)key || at + size > m->size || !copy_group(memory, m->at + at, size)) continue;
+        if (s.app != (uint32_t)key || at >= m->size || at + size > m->size) continue;
+        expect(m, at);
+        if (!copy_group(memory, m->at + at, size)) continue;
         if (!kept_group_entry(memory, s.index, &e) || e.head->app != app || e.head->continues != continues) continue;
         *index = s.index;
         return true;

@@ -26,6 +26,7 @@ enum {
     KEPT_ENTRY = 32 << 10,  /* bytes of an entry */
     KEPT_TOGETHER = 32,     /* entries of a group */
     KEPT_GROUP = 64 << 10,  /* bytes of it */
+    KEPT_AHEAD = 1 << 20,   /* bytes of a file that are asked for at once */
 };
 
 #define KEPT_MAGIC "inlaykt3"
@@ -109,6 +110,7 @@ typedef struct kept_map {
     uint64_t at, first, table; /* first: group */
     size_t size;
     uint32_t slots, entries;
+    uint64_t ready[KEPT_LIMIT / KEPT_AHEAD / 64]; /* a bit for each such piece: it has been asked for */
 } kept_map;
 
 /* False: there is none that is this user's own and whole as far as that can be seen at once. */
@@ -116,7 +118,7 @@ bool kept_open(kept_map *, int folder, const char *key);
 void kept_close(kept_map *);
 /* Copies a group with an entry of that address to `memory` (KEPT_GROUP bytes, aligned to 8). There may be several, of
  * code that has been another once: `tried`, 0 at first, counts how many have been looked at. */
-bool kept_find(const kept_map *, uint64_t app, bool continues, void *memory, uint32_t *tried, unsigned *index);
+bool kept_find(kept_map *, uint64_t app, bool continues, void *memory, uint32_t *tried, unsigned *index);
 /* Takes an entry of a group in memory apart; false: it is none. */
 bool kept_group_entry(const kept_group *, unsigned index, kept_entry *out);
 
