@@ -122,8 +122,9 @@ static inl_status read_symbols(object_file *o, inl_error *e)
             return inl_fail(e, INL_ERR_FORMAT, "%s: symbol %zu makes no sense", o->path, i);
         if (!inl_vec_push(&o->symbols, s)) return object_no_memory(o, e);
         if (ELF64_ST_TYPE(s.s.st_info) == STT_SECTION && s.section) o->sections.items[s.section].symbol = (uint32_t)i;
-        if (strcmp((char *)o->strings.data + s.s.st_name, "__gnu_lto_slim") == 0) return refuse_lto(o, e);
-        if (strcmp((char *)o->strings.data + s.s.st_name, RECORD_ENTER) == 0)
+        const char *name = (char *)o->strings.data + s.s.st_name;
+        if (strcmp(name, "__gnu_lto_slim") == 0) return refuse_lto(o, e);
+        if (strcmp(name, RECORD_ENTER) == 0 || strcmp(name, RECORD_ENTER_KEEPING) == 0)
             return inl_fail(e, INL_ERR_USAGE, "%s: it is instrumented already", o->path);
     }
     if (o->symbols.count == 0 || t->h.sh_info > o->symbols.count)

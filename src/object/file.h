@@ -45,7 +45,8 @@ typedef struct object_file {
     INL_VEC(uint32_t) laid_out; /* sections that have addresses there, ascending by these */
     image *im;
     cfg_program *cfg;
-    uint32_t enter, leave; /* the recorder's symbols, 0: not named yet */
+    uint32_t recorders[2][2]; /* the recorder's symbols: of entries, exits; of those where flags are kept. 0: not named
+                                 yet */
 } object_file;
 
 /* How a relocation's value is made. */
@@ -70,7 +71,8 @@ typedef struct object_hook {
 
 struct object_isa {
     const isa *isa;
-    unsigned jump_size; /* of the jump to a stub */
+    unsigned jump_size;  /* of the jump to a stub */
+    uint32_t arithmetic; /* the flags that instructions' results are told by */
     object_value (*reloc)(uint32_t type, unsigned *size);
     bool (*glues)(uint32_t type); /* linkers change its instruction and the next as one */
     uint32_t relative32;          /* the type: 4 bytes, relative to their place; */
@@ -96,7 +98,8 @@ struct object_isa {
     void (*branch)(inl_bytes *, const isa_insn *, size_t *field);     /* a direct one, likewise */
     void (*skip_unless)(inl_bytes *, const isa_insn *, size_t *from); /* over what is put before skip_here, */
     void (*skip_here)(inl_bytes *, size_t from);                      /* if the branch is not taken */
-    void (*record)(inl_bytes *, bool leaves, object_hook *); /* what stands at an entry or exit (record/tells.h) */
+    /* What stands at an entry or exit (record/tells.h). */
+    void (*record)(inl_bytes *, bool leaves, bool keeps_flags, object_hook *);
     unsigned field_end; /* displacements count from so many bytes behind their fields */
 };
 extern const object_isa object_isa_x86_64;
@@ -120,7 +123,7 @@ inl_status object_link(object_file *, inl_error *);
 /* The section that an address of the analysis lies in, 0: none; *offset within. */
 uint32_t object_section_at(const object_file *, uint64_t addr, uint64_t *offset);
 
-/* --- plan.c, named.c, room.c --- */
+/* --- plan.c, named.c, flags.c, returns.c, room.c --- */
 typedef struct object_region { /* displaced code, one or more whole blocks but for the first's beginning */
     uint64_t from, end;
     uint64_t room; /* up to here nothing is executed behind it */
@@ -129,11 +132,14 @@ typedef struct object_region { /* displaced code, one or more whole blocks but f
 typedef struct object_plan {
     object_file *o;
     bool entries;                   /* exits are left alone */
+    bool by_hand;                   /* no compiler has made it (flags.c) */
     cfg_thunks *thunks;             /* who knows of jumps that are not written as such */
     uint64_t *from;                 /* by block: displaced from this instruction to its end, 0: not */
     uint64_t *head;                 /* by block, of those that begin procedures: displaced up to here */
     uint8_t *covered;               /* by block: nobody comes to its old place */
     const char **why;               /* by procedure: not instrumented */
+    uint8_t *keeps;                 /* by procedure: flags may be handed to it, or by it (flags.c) */
+    uint8_t *looks;                 /* by procedure: at its return address (returns.c) */
     uint32_t *parent;               /* by procedure: of which it is a part, else itself */
     uint32_t *in, *in_at;           /* edges into block b: in[in_at[b]] .. in[in_at[b + 1]] */
     INL_VEC(uint32_t) parts;        /* procedures that are parts of others */
@@ -151,6 +157,12 @@ bool object_is_named(const object_plan *, uint64_t from, uint64_t end); /* anyth
 bool object_index_edges(object_plan *);                                 /* false: no memory */
 /* Finds room for a procedure's entry and exits; why there is none, and then nothing has changed. */
 const char *object_displace(object_plan *, uint32_t proc);
+/* --- flags.c --- */
+void object_find_flags(object_plan *); /* `by_hand`, `keeps` */
+/* --- returns.c --- */
+void object_find_returns(object_plan *);                        /* `looks` */
+bool object_call_stays(const object_plan *, const isa_insn *);  /* its return address may be looked at */
+bool object_calls_oddly(const object_plan *, const cfg_proc *); /* what stands behind a call may be no code */
 /* --- path.c --- */
 uint32_t object_shortest_way(const object_plan *, uint32_t proc); /* in instructions; UINT32_MAX: it never leaves */
 /* --- room.c --- */

@@ -4,6 +4,8 @@
  *     file.c    an object file: sections, symbols, relocations; made anew with what is added
  *     link.c    the object laid out as if it had been linked, for the analysis
  *     named.c   code that tables of the program's own name by its address
+ *     flags.c   procedures that flags are handed to, or by
+ *     returns.c procedures that look at their return address
  *     room.c    which code is displaced, so that a jump has room at each entry and exit
  *     stubs.c   the stubs: displaced code, calls of the recorder, the jumps
  *     frames.c  unwind entries of stubs

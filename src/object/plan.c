@@ -56,6 +56,8 @@ static const char *fault_of(const object_plan *p, uint32_t number)
     if (proc->status != CFG_PROC_WHOLE) return proc->reason ? proc->reason : "it is not understood";
     if (proc->flags & CFG_PROC_IFUNC || is_resolver(p->o, proc)) return "it runs while the program is being linked";
     if (object_is_thunk(p, proc->addr)) return "it is where jumps or returns of other procedures go through";
+    if (object_calls_oddly(p, proc))
+        return "what it calls looks at its return address: what stands there may be no code";
     for (size_t i = 0; i < p->parts.count; i++) {
         const cfg_proc *part = &c->procs[p->parts.items[i]];
         if (p->parent[p->parts.items[i]] == number && part->status != CFG_PROC_WHOLE) return part->reason;
@@ -120,10 +122,14 @@ inl_status object_plan_make(object_file *o, const object_options *options, objec
     p->covered = calloc(blocks, 1);
     p->why = calloc(procs, sizeof *p->why);
     p->parent = calloc(procs, sizeof *p->parent);
+    p->keeps = calloc(procs, 1);
+    p->looks = calloc(procs, 1);
     p->thunks = cfg_thunks_new(o->isa->isa);
-    if (!p->thunks || !p->from || !p->head || !p->covered || !p->why || !p->parent || !object_index_edges(p) ||
-        !find_parts(p) || !object_find_named(p))
+    if (!p->thunks || !p->from || !p->head || !p->covered || !p->why || !p->parent || !p->keeps || !p->looks ||
+        !object_index_edges(p) || !find_parts(p) || !object_find_named(p))
         return object_no_memory(o, e);
+    object_find_flags(p);
+    object_find_returns(p);
     choose(p, options);
     return find_regions(p) ? INL_OK : object_no_memory(o, e);
 }
@@ -136,6 +142,8 @@ void object_plan_free(object_plan *p)
     free(p->covered);
     free(p->why);
     free(p->parent);
+    free(p->keeps);
+    free(p->looks);
     free(p->in);
     free(p->in_at);
     inl_vec_free(&p->aimed);

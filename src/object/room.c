@@ -243,7 +243,9 @@ static bool may_move(const object_plan *p, const cfg_block *b, uint64_t from, ui
     bool glued = from > b->addr && insn_before(p->o, b, from, &in) && look_at(p, &in).glued;
     if (glued || object_is_named(p, from + 1, end)) return false;
     for (uint64_t at = from; at < end; at += in.len) {
-        if (!object_insn_at(p->o, at, &in) || p->o->isa->fixed(&in) || !may_move_thrower(p, b, &in)) return false;
+        if (!object_insn_at(p->o, at, &in) || p->o->isa->fixed(&in) || object_call_stays(p, &in) ||
+            !may_move_thrower(p, b, &in))
+            return false;
         moving m = look_at(p, &in);
         if (m.unknown) return false;
         glued = m.glued;

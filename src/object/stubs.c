@@ -106,13 +106,15 @@ static uint32_t descriptor(maker *m, uint32_t proc, uint32_t *section)
 static void put_record(maker *m, uint32_t stubs, uint32_t proc, bool leaves)
 {
     object_file *o = m->o;
-    uint32_t *symbol = leaves ? &o->leave : &o->enter;
+    static const char *const names[2][2] = {{RECORD_ENTER, RECORD_LEAVE}, {RECORD_ENTER_KEEPING, RECORD_LEAVE_KEEPING}};
+    bool keeps = m->p->keeps[proc];
+    uint32_t *symbol = &o->recorders[keeps][leaves];
     const Elf64_Sym undefined = {.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE)};
-    if (!*symbol) *symbol = object_add_symbol(o, leaves ? RECORD_LEAVE : RECORD_ENTER, undefined, 0);
+    if (!*symbol) *symbol = object_add_symbol(o, names[keeps][leaves], undefined, 0);
     uint32_t section;
     uint64_t at = descriptor(m, proc, &section);
     object_hook h;
-    o->isa->record(bytes_of(m, stubs), leaves, &h);
+    o->isa->record(bytes_of(m, stubs), leaves, keeps, &h);
     need(m, object_add_rela(o, stubs, h.call, o->isa->call32, *symbol, -(int64_t)o->isa->field_end));
     for (unsigned i = 0; i < h.count; i++)
         need(m, object_add_rela(o, stubs, h.fields[i].at, o->isa->relative32, object_section_symbol(o, section),

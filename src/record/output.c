@@ -69,8 +69,7 @@ static uint64_t age(void)
     text[n] = 0;
     const char *at = strrchr(text, ')'); /* behind its name: state, and 18 numbers to the one that is wanted */
     for (int i = 0; at && i < 20; i++) at = strchr(at + 1, ' ');
-    uint64_t second = 1000000000, ticks = at ? strtoull(at, NULL, 10) : 0,
-             tick = second / (uint64_t)sysconf(_SC_CLK_TCK);
+    uint64_t second = 1000000000, ticks = at ? strtoull(at, NULL, 10) : 0, tick = second / getauxval(AT_CLKTCK);
     uint64_t lived = (uint64_t)now.tv_sec * second + (uint64_t)now.tv_nsec - ticks * tick;
     return at && ticks ? lived : 0; /* ticks are rounded down */
 }

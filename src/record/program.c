@@ -88,13 +88,13 @@ void inlay_lock(inlay_mutex *m)
     uint32_t free = 0;
     if (__atomic_compare_exchange_n(&m->word, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
     while (__atomic_exchange_n(&m->word, 2, __ATOMIC_ACQUIRE))
-        syscall(SYS_futex, &m->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+        sys_call4(SYS_futex, (long)&m->word, FUTEX_WAIT_PRIVATE, 2, 0);
 }
 
 void inlay_unlock(inlay_mutex *m)
 {
     if (__atomic_exchange_n(&m->word, 0, __ATOMIC_RELEASE) == 2)
-        syscall(SYS_futex, &m->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+        sys_call4(SYS_futex, (long)&m->word, FUTEX_WAKE_PRIVATE, 1, 0);
 }
 
 /* --- the process --- */
@@ -109,14 +109,19 @@ const char *inlay_program(void)
 
 int inlay_pid(void) { return (int)getpid(); }
 
+enum { WARNING = 6144 }; /* two paths, at most, and a sentence */
+
 void inlay_warn(const char *fmt, ...)
 {
+    char text[WARNING];
     va_list ap;
+    int n = snprintf(text, sizeof text / 4, "%s: inlay: ", program_invocation_short_name);
+    size_t at = n < (int)sizeof text / 4 ? (size_t)n : sizeof text / 4 - 1;
     va_start(ap, fmt);
-    dprintf(STDERR_FILENO, "%s: inlay: ", program_invocation_short_name);
-    vdprintf(STDERR_FILENO, fmt, ap);
-    dprintf(STDERR_FILENO, "\n");
+    vsnprintf(text + at, sizeof text - at - 1, fmt, ap);
     va_end(ap);
+    strcat(text, "\n");
+    (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
 uint64_t inlay_cycles_now(void) { return __builtin_ia32_rdtsc(); }

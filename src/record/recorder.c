@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 __thread record_thread record_me;
+bool record_is_quick;
 
 /* Of this process. */
 static struct {
@@ -24,7 +25,7 @@ static struct {
     uint32_t old;            /* images up to this one were found before something was unloaded, */
     unsigned long long gone; /* of which so many have been */
     bool tried, good;        /* to begin */
-    uint64_t behind;         /* what is left to be done behind the last look at the clock takes */
+    uint64_t before, behind; /* what is done before the first look at the clock takes, and behind the last one */
     uint64_t around;         /* likewise where signals are not blocked */
     uint64_t whole;          /* and with a look at the clock and what is stored */
     bool keyless;
@@ -39,10 +40,13 @@ static trace_settings settings = {.is_own = true, .file = record_output_now};
 static void block(uint64_t *before)
 {
     uint64_t all = ~0ull;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, before, sizeof all);
+    sys_call4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)before, sizeof all);
 }
 
-static void unblock(const uint64_t *before) { syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof *before); }
+static void unblock(const uint64_t *before)
+{
+    sys_call4(SYS_rt_sigprocmask, SIG_SETMASK, (long)before, 0, sizeof *before);
+}
 
 /* --- windows --- */
 
@@ -81,6 +85,7 @@ static void thread_ends(void *arg)
     trace_events_thread_ends(t->number);
     trace_note_thread(INLAY_TRACE_THREAD_ENDS, t->number, gettid());
     record_table_give(t);
+    record_stack_give();
     record_locals_give();
     t->begin = t->cursor = t->end = t->next = t->limit = NULL;
     t->reads = false;
@@ -282,12 +287,22 @@ static void process_ends(int status, void *arg)
     t->inside = before;
 }
 
+/* Calls of destructors, which run behind what is called at the end: this one is the last of them. */
+__attribute__((destructor(101))) static void process_has_ended(void)
+{
+    bool before = record_me.inside;
+    record_me.inside = true;
+    if (here.good) note_calls();
+    record_me.inside = before;
+}
+
 /* The child's own file begins with its first record. */
 static void forked(void)
 {
     record_thread *t = &record_me;
     record_memory_forked();
     record_choose_forked();
+    record_stack_forked();
     if (here.good) trace_file_forked();
     if (here.good) trace_events_forked();
     for (trace_proc *p = here.found.procs; p; p = p->next)
@@ -321,9 +336,9 @@ __attribute__((constructor)) static void stay(void)
 {
     search s = {.addr = (uint64_t)(uintptr_t)&thread_ends};
     bool library = dl_iterate_phdr(look, &s) && s.name && *s.name;
-    void *(*open)(const char *, int) = library && dlsym ? (void *(*)(const char *, int))dlsym(RTLD_DEFAULT, "dlopen")
+    void *(*load)(const char *, int) = library && dlsym ? (void *(*)(const char *, int))dlsym(RTLD_DEFAULT, "dlopen")
                                                         : NULL;
-    if (open) open(s.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    if (load) load(s.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 /* Called when the library that this is a part of is unmapped, too: then nobody may call it any more. */
@@ -413,7 +428,8 @@ static uint64_t time_of(void (*one)(void))
 static void measure(void)
 {
     here.around = time_of(record_around_quick);
-    here.behind = time_of(record_around) + time_of(both_ways) / 2;
+    here.before = time_of(both_ways) / 2;
+    here.behind = time_of(record_around) + here.before;
     here.whole = here.around + time_of(looks);
 }
 
@@ -439,6 +455,7 @@ static void begin(void)
         if (here.good) trace_routine_begin();
         if (here.good) trace_events_begin();
         asked.off |= !here.good;
+        record_is_quick = here.good && all_come() && asked.clock != RECORD_COUNTS && !has_routines();
         here.tried = true;
     }
     inlay_unlock(&here.lock);
@@ -528,7 +545,6 @@ static bool put_quickly(const record_tells *tells, unsigned how, uint64_t sp)
 /* The C library's calls for counters may change errno. */
 bool record_quickly(const record_tells *tells, unsigned how, uint64_t sp)
 {
-    if (!all_come() || has_routines()) return false;
     int cause = errno;
     bool done = put_quickly(tells, how, sp);
     errno = cause;
@@ -540,14 +556,9 @@ void record_slow(record_tells *tells, unsigned how, uint64_t sp, const uint64_t 
 {
     record_thread *t = &record_me;
     int cause = errno;
-    uint64_t before, begun = here.tried ? trace_raw(settings.clock) : 0;
-    if (t->inside) return;
-    block(&before);
     t->inside = true;
-    if (!here.tried) {
-        begin();
-        begun = trace_raw(settings.clock);
-    }
+    if (!here.tried) begin();
+    uint64_t begun = trace_raw(settings.clock) - here.before;
     if (here.good && !t->number) thread_begins(t);
     if ((here.good || asked.off) && !tells->number) number(tells);
     bool leaves = how & RECORD_LEAVES, good = here.good && tells->number;
@@ -556,6 +567,5 @@ void record_slow(record_tells *tells, unsigned how, uint64_t sp, const uint64_t 
     if (good) put_all(t, tells->number & ~(uint32_t)RECORD_SOME, leaves, sp, saved, begun);
     t->inside = false;
     t->own += trace_raw(settings.clock) - begun + here.behind;
-    unblock(&before);
     errno = cause;
 }

@@ -3,12 +3,14 @@
  *     <isa>/stub.S   an entry or exit: a record, in some 25 instructions
  *     recorder.c     what is rare: a new thread, a procedure's first record, a full window, a fork
  *     choose.c       which calls are recorded, where not each is
+ *     stack.c        what the rare runs on
+ *     system.h       system calls as they are
  *     settings.c     what INLAY_TRACE says
  *     counters.c     descriptors of counters (--event, src/tool/perf.c)
  *     program.c      of the public headers, what the file's writers (tools/trace_*.c) use, for an ordinary program
  *     output.c       the file: its name, and that it stays this process's alone
  *
- * It is a part of somebody's program: its symbols are its own (but the two that objects call), it takes no memory by
+ * It is a part of somebody's program: its symbols are its own (but the four that objects call), it takes no memory by
  * malloc, holds one descriptor, and leaves registers, errno and signals as they were. */
 #ifndef INL_RECORD_RECORDER_H
 #define INL_RECORD_RECORDER_H
@@ -53,10 +55,12 @@ typedef struct record_proc {
     record_slot *slots;  /* of threads */
 } record_proc;
 
-/* A thread's. <isa>/stub.S knows the first three. */
+/* A thread's. <isa>/stub.S knows the first five. */
 typedef struct record_thread {
     char *cursor, *end; /* where the next record goes; the window's end. Both NULL: it has none */
     uint64_t own;       /* cycles it has spent here */
+    char *stack;        /* the end of one for what is rare; NULL: it has none */
+    bool inside;        /* here; a handler that interrupts it, and what it calls itself, record nothing */
     char *begin;
     char *next, *limit; /* instead of the first two where all come here: `next` is taken as one, as `cursor` is */
     uint64_t values[INLAY_TRACE_VALUES_MOST]; /* that these store */
@@ -65,16 +69,17 @@ typedef struct record_thread {
     record_table *table;
     uint32_t number, ended; /* 0: it has none now; the one that it had before it ended */
     bool reads;             /* its counters are open */
-    bool inside;            /* here; a handler that interrupts it, and what it calls itself, record nothing */
 } record_thread;
 extern __thread record_thread record_me __attribute__((tls_model("initial-exec")));
 
-/* What is rare, with all registers saved and `sp` as it is at the entry or exit; those that have arguments are
- * saved[1] to saved[4], saved[-1], saved[-2]. */
+/* What is rare, with all registers saved, signals blocked, on a stack of its own, and `sp` as it is at the entry or
+ * exit; those that have arguments are saved[1] to saved[4], saved[-1], saved[-2]. */
 enum { RECORD_LEAVES = 1, RECORD_CHOSEN = 2 }; /* it has been asked whether to record it */
 void record_slow(record_tells *, unsigned how, uint64_t sp, const uint64_t *saved);
 void record_around(void); /* saves and restores what is saved around it */
-/* The same, tried first, where nothing rare is to be done: with general and SSE registers saved. False: it is not. */
+/* The same, tried first where `record_is_quick`, if nothing rare is to be done: with general and SSE registers saved,
+ * on the program's stack, with signals as they are. False: it is not done. */
+extern bool record_is_quick;
 bool record_quickly(const record_tells *, unsigned how, uint64_t sp);
 void record_around_quick(void);
 
@@ -91,6 +96,12 @@ void record_choose_proc(record_proc *, uint64_t low);
 uint64_t record_choose_calls(record_proc *);
 void record_choose_anew(record_proc *);
 void record_choose_forked(void);
+
+/* --- stack.c, compiled likewise: it is called where vector registers are the program's --- */
+char *record_stack_take(void); /* the thread has one from now on: its end; NULL where there is none to be had */
+void record_stack_give(void);  /* the thread has ended */
+void record_stack_forked(void);
+
 void record_table_give(record_thread *); /* the thread has ended */
 
 /* --- output.c --- */

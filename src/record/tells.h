@@ -19,6 +19,12 @@
 #define RECORD_ENTER "__inlay_trace_entry_needs_libinlay_trace"
 #define RECORD_LEAVE "__inlay_trace_exit_needs_libinlay_trace"
 
+/* The same where flags may be handed over, and what lies below the stack pointer: nothing of this stands in front of
+ * the call, and it is done behind it, where flags are kept. The stack pointer is 128 bytes lower than at the entry or
+ * exit. */
+#define RECORD_ENTER_KEEPING "__inlay_trace_keeping_entry_needs_libinlay_trace"
+#define RECORD_LEAVE_KEEPING "__inlay_trace_keeping_exit_needs_libinlay_trace"
+
 /* A text, NULL where no object has one: settings that INLAY_TRACE may change (settings.h). */
 #define RECORD_DEFAULTS "__inlay_trace_defaults"
 

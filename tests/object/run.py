@@ -20,6 +20,7 @@ TRACE = f"{HERE}/../trace"
 sys.path[:0] = [TRACE, f"{HERE}/../support"]
 import driver  # noqa: E402
 import kinds  # noqa: E402
+import odd  # noqa: E402
 import run as traced  # noqa: E402
 import settings  # noqa: E402
 from driver import Failed  # noqa: E402
@@ -654,6 +655,7 @@ def tests(t, results):
         yield f"one step {compiler} {' '.join(flags)}", lambda c=compiler, f=flags: check_one_step(t, c, *f)
     yield "refusals", lambda: check_refusals(t)
     yield from settings.tests(t)
+    yield from odd.tests(t)
     yield from kinds.tests(t, need, results)
 
 

@@ -164,11 +164,20 @@ static void call_recorder(inl_bytes *b, object_hook *h)
 
 static void skip(inl_bytes *b, unsigned opcode, unsigned distance) { inl_bytes_number(b, opcode | distance << 8, 2); }
 
-/* cmp low, %rsp; jb 1f; subq $1, left; jns 2f; 1: call ...; 2: or cmpl $0, open; je 2f; call ...; 2: */
-static void record(inl_bytes *b, bool leaves, object_hook *h)
+/* cmp low, %rsp; jb 1f; subq $1, left; jns 2f; 1: call ...; 2: or cmpl $0, open; je 2f; call ...; 2: or the call alone,
+ * which leaves what lies below the stack pointer as it is */
+static void record(inl_bytes *b, bool leaves, bool keeps_flags, object_hook *h)
 {
+    static const uint8_t over_red_zone[] = {0x48, 0x8d, 0x64, 0x24, 0x80}; /* lea -128(%rsp), %rsp */
+    static const uint8_t back[] = {0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0}; /* and back */
     enum { JB = 0x72, JE = 0x74, JNS = 0x79, SUB_SIZE = 8, JUMP_SIZE = 2 };
     h->count = 0;
+    if (keeps_flags) {
+        inl_bytes_put(b, over_red_zone, sizeof over_red_zone);
+        call_recorder(b, h);
+        inl_bytes_put(b, back, sizeof back);
+        return;
+    }
     if (leaves) {
         with_field(b, h, "\x83\x3d", offsetof(record_tells, open), "\0", 1);
         skip(b, JE, CALL_SIZE + NOP_SIZE);
@@ -184,6 +193,7 @@ static void record(inl_bytes *b, bool leaves, object_hook *h)
 const object_isa object_isa_x86_64 = {
     .isa = &isa_x86_64,
     .jump_size = 5,
+    .arithmetic = 1 << 0 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 11, /* C, P, A, Z, S, O */
     .field_end = 4,
     .relative32 = R_X86_64_PC32,
     .call32 = R_X86_64_GOTPCRELX,
