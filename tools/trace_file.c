@@ -136,6 +136,14 @@ static bool place(uint64_t bytes, uint64_t *at, bool *again)
     return good;
 }
 
+/* The file does not grow by what was not written. */
+static void give_place_back(uint64_t at, uint64_t bytes)
+{
+    inlay_lock(&here.lock);
+    if (here.size == at + bytes && !here.ring) here.size = at;
+    inlay_unlock(&here.lock);
+}
+
 /* What there was room for alone is made a chunk with nothing in it. */
 static bool write_all(uint64_t at, const inlay_trace_chunk *head, const void *records, size_t bytes)
 {
@@ -177,7 +185,11 @@ static bool write_out(thread_piece *t, uint32_t used)
     head.used = used;
     if (!place(head.bytes, &at, &again)) return false;
     head.again = __atomic_add_fetch(&here.again, again, __ATOMIC_RELAXED);
-    if (!again) return write_all(at, &head, records, used);
+    if (!again) {
+        bool written = write_all(at, &head, records, used);
+        if (!written) give_place_back(at, head.bytes);
+        return written;
+    }
     head.kind = INLAY_TRACE_FREE;
     bool good = write_all(at, &head, records, used);
     head.kind = INLAY_TRACE_EVENTS;
@@ -385,7 +397,7 @@ static bool put_session(void)
 static bool open_file(void)
 {
     struct stat st;
-    int fd = fileno(inlay_out()), flags = fcntl(fd, F_GETFL);
+    int fd = fileno(inlay_out()), flags = fcntl(fd, F_GETFL, 0);
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || flags < 0 || (flags & O_ACCMODE) != O_RDWR) {
         inlay_warn("nothing is recorded: a trace is written to a file, which must be there to be read too; -o FILE "
                    "names it (rewriting: --result=FILE; a rewritten program: INLAY_OUT=FILE)");

@@ -61,7 +61,7 @@ typedef enum held { NOTHING, OTHERS, OWN, NO_RECORDING } held;
 static uint64_t age(void)
 {
     char text[1024];
-    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC, 0);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     struct timespec now;
     if (fd >= 0) close(fd);
@@ -145,7 +145,7 @@ static bool is_ours(int fd)
 {
     struct stat st;
     return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == out.device && st.st_ino == out.inode &&
-           (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+           (fcntl(fd, F_GETFL, 0) & O_ACCMODE) == O_RDWR;
 }
 
 void record_output_close(void)
@@ -159,7 +159,7 @@ void record_output_close(void)
  * memory: it changes nothing. */
 static int open_again(void)
 {
-    int fd = getpid() == out.pid ? open(out.path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+    int fd = getpid() == out.pid ? open(out.path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0) : -1;
     if (fd < 0) return -1;
     if (is_ours(fd)) return out.file = lift(fd);
     close(fd);

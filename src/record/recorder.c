@@ -284,6 +284,8 @@ static void process_ends(int status, void *arg)
     if (here.good) note_calls();
     if (here.good) trace_events_end();
     if (here.good) trace_note_end(W_EXITCODE(status & 255, 0));
+    uint64_t lost = here.good ? trace_file_lost() : 0;
+    if (lost) inlay_warn("%llu records found no room in the file and are lost", (unsigned long long)lost);
     t->inside = before;
 }
 
@@ -556,7 +558,6 @@ void record_slow(record_tells *tells, unsigned how, uint64_t sp, const uint64_t 
 {
     record_thread *t = &record_me;
     int cause = errno;
-    t->inside = true;
     if (!here.tried) begin();
     uint64_t begun = trace_raw(settings.clock) - here.before;
     if (here.good && !t->number) thread_begins(t);
@@ -565,7 +566,6 @@ void record_slow(record_tells *tells, unsigned how, uint64_t sp, const uint64_t 
     if (good && tells->number & RECORD_SOME && !(how & RECORD_CHOSEN))
         good = record_choose_slowly(tells, leaves, sp, true);
     if (good) put_all(t, tells->number & ~(uint32_t)RECORD_SOME, leaves, sp, saved, begun);
-    t->inside = false;
     t->own += trace_raw(settings.clock) - begun + here.behind;
     errno = cause;
 }

@@ -72,8 +72,8 @@ typedef struct record_thread {
 } record_thread;
 extern __thread record_thread record_me __attribute__((tls_model("initial-exec")));
 
-/* What is rare, with all registers saved, signals blocked, on a stack of its own, and `sp` as it is at the entry or
- * exit; those that have arguments are saved[1] to saved[4], saved[-1], saved[-2]. */
+/* What is rare, with all registers saved, signals blocked, on a stack of its own, inside, and `sp` as it is at the
+ * entry or exit; those that have arguments are saved[1] to saved[4], saved[-1], saved[-2]. */
 enum { RECORD_LEAVES = 1, RECORD_CHOSEN = 2 }; /* it has been asked whether to record it */
 void record_slow(record_tells *, unsigned how, uint64_t sp, const uint64_t *saved);
 void record_around(void); /* saves and restores what is saved around it */

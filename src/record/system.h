@@ -49,7 +49,7 @@ static inline char *record_getcwd(char *to, size_t size)
     return n > 0 && *to == '/' ? to : NULL;
 }
 
-#define open(path, flags, ...)            RECORD_INT(openat, AT_FDCWD, path, flags, (__VA_ARGS__ + 0))
+#define open(path, flags, mode)           RECORD_INT(openat, AT_FDCWD, path, flags, mode)
 #define close(file)                       RECORD_INT(close, file, 0, 0, 0)
 #define read(file, to, size)              RECORD_CALL(read, file, to, size, 0)
 #define write(file, from, size)           RECORD_CALL(write, file, from, size, 0)
@@ -59,7 +59,7 @@ static inline char *record_getcwd(char *to, size_t size)
 #define fallocate(file, how, from, bytes) RECORD_INT(fallocate, file, how, from, bytes)
 #define ftruncate(file, bytes)            RECORD_INT(ftruncate, file, bytes, 0, 0)
 #define fstat(file, to)                   RECORD_INT(fstat, file, to, 0, 0)
-#define fcntl(file, what, ...)            RECORD_INT(fcntl, file, what, (__VA_ARGS__ + 0), 0)
+#define fcntl(file, what, value)          RECORD_INT(fcntl, file, what, value, 0)
 #define ioctl(file, what, to)             RECORD_INT(ioctl, file, what, to, 0)
 #define flock(file, how)                  RECORD_INT(flock, file, how, 0, 0)
 #define readlink(path, to, size)          RECORD_CALL(readlinkat, AT_FDCWD, path, to, size)

@@ -426,6 +426,30 @@ inl_status trace_read(const void *bytes, size_t size, const char *path, trace_fi
     return e ? e->code : INL_ERR_FORMAT;
 }
 
+/* What is nowhere on the disk is not looked at: a page of it may want room that there is none for, where it lies in
+ * memory alone (tmpfs). */
+static bool read_around_holes(int fd, char *to, off_t size)
+{
+    for (off_t at = 0; (at = lseek(fd, at, SEEK_DATA)) >= 0 && at < size;) {
+        off_t end = lseek(fd, at, SEEK_HOLE);
+        ssize_t n = 0;
+        for (; end > at; at += n)
+            if ((n = pread(fd, to + at, (size_t)((end < size ? end : size) - at), at)) <= 0) break;
+        if (n <= 0) return n == 0;
+    }
+    return true;
+}
+
+static void *contents(int fd, const struct stat *st)
+{
+    size_t size = (size_t)st->st_size;
+    if (st->st_blocks * 512 >= st->st_size) return mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED || read_around_holes(fd, p, st->st_size)) return p;
+    munmap(p, size);
+    return MAP_FAILED;
+}
+
 inl_status trace_open(const char *path, trace_file *f, inl_error *e)
 {
     struct stat st;
@@ -436,11 +460,12 @@ inl_status trace_open(const char *path, trace_file *f, inl_error *e)
         return inl_fail(e, INL_ERR_ACCESS, "cannot read %s: %s", path, strerror(errno));
     }
     size_t size = S_ISREG(st.st_mode) ? (size_t)st.st_size : 0;
-    void *p = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    void *p = size ? contents(fd, &st) : MAP_FAILED;
+    int cause = errno;
     close(fd);
     if (!size)
         return inl_fail(e, INL_ERR_FORMAT, "%s is not a recording of inlay trace: it is empty, or no file", path);
-    if (p == MAP_FAILED) return inl_fail(e, INL_ERR_SYSTEM, "cannot read %s: %s", path, strerror(errno));
+    if (p == MAP_FAILED) return inl_fail(e, INL_ERR_SYSTEM, "cannot read %s: %s", path, strerror(cause));
     inl_status s = trace_read(p, size, path, f, e);
     if (s == INL_OK) f->is_mapped = true;
     else munmap(p, size);

@@ -1,6 +1,7 @@
 """Objects of programs that are particular about what surrounds them: cancelled threads, small stacks, own procedures of the
 names of system calls, destructors, code that people write by hand."""
 import os
+import re
 
 from exports import calls
 from run import need, same
@@ -78,6 +79,33 @@ int main(void)
     signal(SIGUSR1, handler);
     raise(SIGUSR1);
     printf("%d\n", sum);
+    return 0;
+}
+"""
+
+SHARED = r"""
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char stack[64 << 10];
+__attribute__((noinline)) int leaf(volatile int x) { return x + 1; }
+__attribute__((noinline)) int other(int x) { return leaf(x) + leaf(x + 1); }
+static int child(void *sum)
+{
+    for (int i = 0; i < 150000; i++) *(volatile long *)sum += other(i);
+    return syscall(SYS_exit, 0);
+}
+int main(void)
+{
+    long sums[2] = {0, 0};
+    int status, pid = clone(child, stack + sizeof stack, CLONE_VM | CLONE_FILES | SIGCHLD, sums);
+    for (int i = 0; i < 150000; i++) sums[1] += leaf(i) + leaf(i + 1);
+    waitpid(pid, &status, 0);
+    printf("%d %d\n", status, sums[0] == sums[1]);
     return 0;
 }
 """
@@ -238,9 +266,34 @@ def check_names(t):
              {"open": 20001, "close": 20000, "read": 1, "last": 1}, f"{setting}: calls")
 
 
+LOST = r"""
+__attribute__((noinline)) int leaf(volatile int x) { return x + 1; }
+int main(void) { int sum = 0; for (int i = 0; i < 900000; i++) sum += leaf(i); return sum == 1; }
+"""
+
+
+def check_lost(t):
+    """Where there is no room for the file the end of the run says how much is lost, and so does the report; what is nowhere
+    on the disk is read as what it is."""
+    program = build(t, "lost", LOST)
+    out = f"{program}.trace"
+    done = t.command(["sh", "-c", f"trap '' XFSZ; ulimit -f 300; exec {program}"], env=os.environ | {"INLAY_OUT": out})
+    said = re.search(r"(\d+) records found no room", done.stderr)
+    need(said and int(said[1]) > 100000, "the end of the run", done.stderr)
+    need(f"{said[1]} records were lost" in t.read("report", out), "the report")
+    need(os.path.getsize(out) <= 300 * 1024, "the file's size", os.path.getsize(out))
+    whole = t.command([program], env=os.environ | {"INLAY_OUT": out}) and t.read("report", out)
+    t.command(["cp", "--sparse=always", out, f"{out}.holes"])
+    with open(f"{out}.holes", "r+b") as f:
+        f.truncate(os.path.getsize(out) + (64 << 20))
+    same(t.read("report", f"{out}.holes"), whole, "a file with holes")
+
+
 def tests(t):
+    yield "lost", lambda: check_lost(t)
     yield "cancelled threads", lambda: runs(t, build(t, "cancelled", CANCELLED), ("", "thin=100", "clock=monotonic"))
     yield "small stacks", lambda: need(runs(t, build(t, "stacks", STACKS), ("counts", "thin=3", "")) ==
                                        {"main": 1, "body": 1, "first": 5, "leaf": 6, "handler": 1, "deep": 21}, "calls")
+    yield "shared data", lambda: runs(t, build(t, "shared", SHARED), ("thin=100", "clock=monotonic", ""))
     yield "names", lambda: check_names(t)
     yield "by hand", lambda: check_hand(t)

@@ -306,6 +306,10 @@ gap = 0
         and     $-16, %rsp
         set_signals all_signals(%rip), -48(%rbp)
         mov     record_me@gottpoff(%rip), %rax
+        mov     $1, %dl
+        xchg    %dl, %fs:INSIDE(%rax)   /* of two that share a thread's data one stays outside */
+        test    %dl, %dl
+        jnz     0f
         mov     %fs:STACK(%rax), %rax
         test    %rax, %rax
         jnz     8f
@@ -327,7 +331,9 @@ gap = 0
         call    record_slow
         vectors_back
         lea     -64(%rbp), %rsp
-        set_signals -48(%rbp)
+        mov     record_me@gottpoff(%rip), %rax
+        movb    $0, %fs:INSIDE(%rax)
+0:      set_signals -48(%rbp)
 9:      lea     -40(%rbp), %rsp
         pop     %rbx
         pop     %r11
