@@ -253,6 +253,11 @@ static step_way advance(stepper *s, const struct user_regs_struct *regs, int del
     }
     if (way == STEP_RUN) return way;
     before_step(s, regs, t);
+    const place *p = known_place(s, t->pc);
+    if (!deliver && step_instead(s->pid, regs, p->code, p->code_size)) {
+        r->status = SIGTRAP << 8 | 0x7f; /* as if it had stopped behind it */
+        return way;
+    }
     if (ptrace(PTRACE_SINGLESTEP, s->pid, NULL, (long)deliver) != 0) die("step");
     if (waitpid(s->pid, &r->status, 0) != s->pid) die("wait");
     return way;

@@ -53,6 +53,8 @@ typedef enum step_way {
     STEP_UNKNOWN, /* what it would execute cannot be told from where it stops */
 } step_way;
 step_way step_together(pid_t, uint64_t pc, step_run *);
+/* What a step would not stop behind has been carried out instead; false: it is not such an instruction. */
+bool step_instead(pid_t, const struct user_regs_struct *, const uint8_t *code, size_t size);
 
 /* What the instruction does with control; all but plain ones end a block. Its length too. */
 typedef enum step_kind {

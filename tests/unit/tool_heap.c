@@ -227,6 +227,8 @@ static void forked(void)
 int main(void)
 {
     static piece slots[SLOTS];
+    inl_error e;
+    CHECK(run_check_processor(&e) == INL_OK);
     corners();
     work(slots, 1, ROUNDS);
     forked();

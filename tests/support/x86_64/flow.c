@@ -1,5 +1,6 @@
 /* What an instruction is to the stepper: by Zydis, which instructions end a block (docs/glossary.md), and names. */
 #include "stepper.h"
+#include "x86_64/cpuid.h"
 
 #include <Zydis/Zydis.h>
 #include <sys/syscall.h>
@@ -48,6 +49,11 @@ step_way step_together(pid_t pid, uint64_t pc, step_run *run)
 {
     (void)pid, (void)pc, (void)run;
     return STEP_ALONE;
+}
+
+bool step_instead(pid_t pid, const struct user_regs_struct *regs, const uint8_t *code, size_t size)
+{
+    return size >= 2 && step_cpuid(pid, code, regs);
 }
 
 const char *step_mnemonic(const uint8_t *code, size_t size)
