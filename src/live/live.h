@@ -80,6 +80,8 @@ inl_status live_no_right(pid_t, inl_error *);
 inl_status live_open(pid_t, live_process *, inl_error *);
 /* ... or has none. */
 inl_status live_open_inside(pid_t, live_process *, inl_error *);
+/* Whose code is to be changed: does no other process share its memory? */
+inl_status live_check_alone(const live_process *, inl_error *);
 void live_close(live_process *);
 
 /* --- maps.c --- */

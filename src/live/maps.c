@@ -4,17 +4,21 @@
 #include "base/own.h"
 #include "base/page.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LINE = 4608, LOWEST = 1 << 16, FILES_NEEDED = 8 };
@@ -256,6 +260,37 @@ static inl_status check_files(pid_t pid, inl_error *e)
         "process %d has %zu files open and may have %llu, and a tool needs %d; prlimit --pid %d --nofile=NUMBER "
         "allows more",
         pid, n, (unsigned long long)most.rlim_cur, FILES_NEEDED, pid);
+}
+
+/* Another process in the same memory (CLONE_VM without CLONE_THREAD) would come upon jumps to new code, and has no
+ * block there. 0: there is none, or the kernel does not tell. */
+static pid_t who_shares(pid_t pid)
+{
+    pid_t found = 0;
+    DIR *d = opendir("/proc");
+    for (struct dirent *entry; d && !found && (entry = readdir(d));) {
+        pid_t other = isdigit((unsigned char)*entry->d_name) ? atoi(entry->d_name) : 0;
+        if (other && other != pid && syscall(SYS_kcmp, pid, other, KCMP_VM, 0, 0) == 0) found = other;
+    }
+    if (d) closedir(d);
+    return found;
+}
+
+/* A child of vfork does so for a moment. */
+inl_status live_check_alone(const live_process *p, inl_error *e)
+{
+    enum { LOOKS = 50 };
+    const struct timespec nap = {.tv_nsec = 20000000};
+    pid_t other = 0;
+    for (int k = 0; k < LOOKS; k++) {
+        if (k) nanosleep(&nap, NULL);
+        other = who_shares(p->pid);
+        if (!other) return INL_OK;
+    }
+    return inl_fail(e, INL_ERR_UNSUPPORTED,
+                    "process %d shares its memory with process %d, which would come upon changed code; start it under "
+                    "the tool instead (inlay run)",
+                    p->pid, other);
 }
 
 /* Before a tool is put in. */

@@ -55,6 +55,21 @@ static inl_status seize(live_process *p, pid_t tid, inl_error *e)
     return INL_OK;
 }
 
+/* Does it never run the program's code? io_uring has such threads, as which the kernel works for the process: they
+ * would not stop. */
+static bool is_kernels(const live_process *p, pid_t tid)
+{
+    enum { PF_IO_WORKER = 0x10, PF_USER_WORKER = 0x4000 };
+    char path[64], line[512];
+    unsigned flags = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", p->pid, tid);
+    FILE *f = fopen(path, "re");
+    const char *behind = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+    if (behind) sscanf(behind, ") %*c %*d %*d %*d %*d %*d %u", &flags);
+    if (f) fclose(f);
+    return flags & (PF_IO_WORKER | PF_USER_WORKER);
+}
+
 /* *fresh: there were such as had not been seized. */
 static inl_status seize_new(live_process *p, bool *fresh, inl_error *e)
 {
@@ -66,7 +81,7 @@ static inl_status seize_new(live_process *p, bool *fresh, inl_error *e)
     size_t before = p->seized.count;
     for (struct dirent *entry; s == INL_OK && (entry = readdir(d));) {
         pid_t tid = isdigit((unsigned char)*entry->d_name) ? atoi(entry->d_name) : 0;
-        if (tid && !is_seized(p, tid)) s = seize(p, tid, e);
+        if (tid && !is_seized(p, tid) && !is_kernels(p, tid)) s = seize(p, tid, e);
     }
     closedir(d);
     *fresh = p->seized.count != before;

@@ -37,6 +37,17 @@ static void locate_moved(const moved_image *i, uint64_t pc, unsigned back, bool 
     at->kind = at->known && is_clean(at->state) ? MOVED_CLEAN : MOVED_KEPT;
 }
 
+/* In a piece that took a system call's place in code that has not moved. Its instructions are the program's. */
+static bool locate_piece(uint64_t pc, bool exact, isa_regs junk, moved_where *at)
+{
+    uint64_t old = moved_image_at(pc) ? 0 : moved_site_of(pc, exact);
+    if (!old) return false;
+    at->pc = old;
+    at->kind = MOVED_KEPT;
+    at->state.junk = junk;
+    return true;
+}
+
 /* Where the gate is asked for a system call of the program's, the thread is at it. */
 static void locate_gate(uint64_t pc, const weave_context *c, moved_where *at)
 {
@@ -44,6 +55,7 @@ static void locate_gate(uint64_t pc, const weave_context *c, moved_where *at)
     isa_regs junk = 0;
     at->known = moved_gate_asks(pc, c, &behind, &junk);
     const moved_image *i = moved_at(behind);
+    if (at->known && !i && locate_piece(behind - 1, false, junk, at)) return;
     if (!at->known || (i && states_of(i))) at->kind = MOVED_KEPT;
     if (!at->known || !i || !states_of(i)) return;
     moved_spot spot;
@@ -62,6 +74,7 @@ void moved_locate(uint64_t pc, const weave_context *c, unsigned back, bool fault
     if (i && states_of(i)) locate_moved(i, pc, back, fault, at);
     else if (moved_in_gate(pc)) locate_gate(pc, c, at);
     else if (moved_in_delivery(pc)) at->kind = MOVED_KEPT; /* the other signal looks into the slots yet */
+    else if (!back) locate_piece(pc, true, 0, at);
 }
 
 bool moved_inlined(uint64_t pc, uint64_t *original, uint64_t *routine)

@@ -261,6 +261,8 @@ uint64_t moved_site_place(uint64_t pc);
 /* In a piece: where that instruction stood. False: it is in no piece; *old is 0: it is in the midst of an instruction's
  * substitute (`exact`), or of what has no original. */
 bool moved_site_original(uint64_t pc, bool exact, uint64_t *old);
+/* That instruction alone; 0: not known. At any time. */
+uint64_t moved_site_of(uint64_t pc, bool exact);
 /* The bytes that stood there, again; and the memory of all pieces. */
 void moved_sites_restore(int mem);
 struct move_told_range;

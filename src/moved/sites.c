@@ -154,13 +154,30 @@ static void put_copy(isa_code *c, const isa_insn *in)
     isa_put(c, out, len);
 }
 
+/* Whoever delivers a signal looks at places whenever it comes, also while another thread loads a library: what has been
+ * outgrown stays where it is. */
+static bool keep_place(place p)
+{
+    if (places.count == places.capacity) {
+        size_t most = places.capacity ? 2 * places.capacity : 256;
+        place *more = malloc(most * sizeof *more);
+        if (!more) return false;
+        if (places.count) memcpy(more, places.items, places.count * sizeof *more);
+        __atomic_store_n(&places.items, more, __ATOMIC_RELEASE);
+        places.capacity = most;
+    }
+    places.items[places.count] = p;
+    __atomic_store_n(&places.count, places.count + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
 /* `at`: of each instruction from `from` on, and of the way back. */
 static bool note_places(const moved_code *p, int from, int to, const uint64_t *at)
 {
     const isa_insn *last = &p->insns[to - 1];
     for (int k = from; k < to; k++)
-        if (!inl_vec_push(&places, ((place){p->insns[k].addr, at[k - from], false}))) return false;
-    return inl_vec_push(&places, ((place){last->addr + last->len, at[to - from], true}));
+        if (!keep_place((place){p->insns[k].addr, at[k - from], false})) return false;
+    return keep_place((place){last->addr + last->len, at[to - from], true});
 }
 
 static void overwrite(uint64_t at, const uint8_t *bytes, size_t size, uint64_t high)
@@ -312,13 +329,19 @@ bool moved_site_original(uint64_t pc, bool exact, uint64_t *old)
     for (size_t k = 0; k < areas.count; k++)
         if (pc - areas.items[k].low < areas.items[k].high - areas.items[k].low) *old = 1;
     if (!*old) return false;
-    *old = 0;
-    for (size_t k = 0; k < places.count && !*old; k++) {
-        const place *p = &places.items[k];
-        bool within = !exact && !p->ends && pc >= p->new &&pc < places.items[k + 1].new;
-        if (p->new == pc || within) *old = p->old;
-    }
+    *old = moved_site_of(pc, exact);
     return true;
+}
+
+uint64_t moved_site_of(uint64_t pc, bool exact)
+{
+    size_t count = __atomic_load_n(&places.count, __ATOMIC_ACQUIRE);
+    const place *all = __atomic_load_n(&places.items, __ATOMIC_ACQUIRE);
+    for (size_t k = 0; k < count; k++) {
+        bool within = !exact && !all[k].ends && k + 1 < count && pc >= all[k].new &&pc < all[k + 1].new;
+        if (all[k].new == pc || within) return all[k].old;
+    }
+    return 0;
 }
 
 /* A byte is ours where it is what was put there, or where a jump of the plan's has been taken off it. What is another's

@@ -305,6 +305,7 @@ static void open_process(attacher *a, pid_t pid)
     inl_error e = {0};
     if (a->fresh) tool_now->held = &a->process;
     inl_status s = a->fresh ? live_start(pid, &a->process, &e) : live_open(pid, &a->process, &e);
+    if (s == INL_OK && !a->fresh) s = live_check_alone(&a->process, &e);
     tool_now->held_goes_on = s == INL_OK && tool_now->options.followed;
     if (s == INL_OK) s = live_find_images(&a->process, run_here.modules, &e);
     if (s != INL_OK) fail(a, TOOL_EXIT_FAILED, e.text);

@@ -25,7 +25,6 @@ extern void *_dl_vdso_clock_getres_time64 __attribute__((weak));
 /* Thread-local storage of one more thread. */
 void *_dl_allocate_tls(void *);
 void _dl_deallocate_tls(void *, bool free_it);
-void __ctype_init(void);
 /* What its own fork and the ends of threads call; those of malloc are heap.c's. */
 void _IO_enable_locks(void);
 void _IO_list_lock(void);

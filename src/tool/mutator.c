@@ -163,6 +163,7 @@ inlay_process *inlay_process_attach(int pid)
     if (!m) return NULL;
     inl_status s = pid == getpid() ? inl_fail(&e, INL_ERR_USAGE, "process %d is this one itself", pid) : INL_OK;
     if (s == INL_OK) s = live_open(pid, &m->live, &e);
+    if (s == INL_OK) s = live_check_alone(&m->live, &e);
     if (s == INL_OK) s = inject_check_jit(&m->live, &e);
     if (s == INL_OK) s = mutator_open(m, pid, &e);
     if (s == INL_OK) return &m->process;

@@ -5,6 +5,7 @@
 #include "tool/heap.h"
 #include "tool/state.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/single_threaded.h>
@@ -19,22 +20,28 @@ void tls_prepare(void)
     _IO_enable_locks();
 }
 
+/* Where the tables of <ctype.h> are, which the library's own threads note as they begin: all threads have the same. Of
+ * those that were there before the tool came some enter it for the first time when they end the process. */
+static void share_ctype(char *tls)
+{
+    const void *const mine[] = {__ctype_b_loc(), __ctype_tolower_loc(), __ctype_toupper_loc()};
+    for (unsigned i = 0; i < sizeof mine / sizeof *mine; i++)
+        memcpy(tls + ((const char *)mine[i] - (const char *)tls_block_own()), mine[i], sizeof(void *));
+}
+
 void *tls_new(void)
 {
     if (heap_threads_begin) heap_threads_begin();
     char *tls = _dl_allocate_tls(NULL);
     if (tls) tls_block_fill(tls);
+    if (tls) share_ctype(tls);
     return tls;
 }
 
 void tls_free(void *tls) { _dl_deallocate_tls(tls, true); }
 uint64_t tls_base_of(void *tls) { return (uint64_t)(uintptr_t)tls; }
 
-void tls_enter(void *tls, int tid)
-{
-    tls_block_set_tid(tls, tid);
-    __ctype_init();
-}
+void tls_enter(void *tls, int tid) { tls_block_set_tid(tls, tid); }
 
 void tls_leave(void) { __malloc_arena_thread_freeres(); }
 

@@ -204,6 +204,40 @@ class Live:
             for tool in tools:
                 self.same(f"throws{form}-{tool}", tool, [program], ["a", "around"], ["b", "around", "c", "d"])
 
+    def rings(self):
+        """Threads that the kernel works in for the process are none of the program's; and one that has been there ends it: then
+        the tool's report, in which `branches` writes fractions, is written by a thread that it has never been called in."""
+        program = f"{self.folder}/rings"
+        if driver.build("dynamic", f"{HERE}/rings.c", program):
+            return
+        for tool in ("calls", "branches"):
+            report, _ = self.same(f"rings-{tool}", tool, [program], ["a"], ["b", "end"])
+            if not re.search(r"\d", report):
+                raise driver.Failed(f"{tool} reports nothing")
+
+    def shared(self):
+        """Another process in the same memory would come upon jumps: no tool is put in, and both go on."""
+        program, source, folder = f"{self.folder}/shared", f"{self.folder}/shared.c", driver.fresh(f"{self.folder}/in-shared")
+        with open(source, "w") as f:
+            f.write("#define _GNU_SOURCE\n#include <sched.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+                    "#include <sys/wait.h>\n#include <unistd.h>\nstatic volatile int ends;\n"
+                    "__attribute__((noinline)) static int next(int n) { __asm__ volatile(\".fill 16, 1, 0x90\" : \"+r\"(n)); return n + 1; }\n"
+                    "static int other(void *sum) {\n    int n = 0;\n    while (!ends) n = next(n);\n    _exit(n > 0 ? 7 : 8);\n}\n"
+                    "int main(void) {\n    char line[99];\n    int status;\n"
+                    "    pid_t p = clone(other, (char *)malloc(65536) + 65536, CLONE_VM | SIGCHLD, NULL);\n"
+                    "    while (fgets(line, sizeof line, stdin)) printf(\"%d\\n\", next(3)), fflush(stdout);\n    ends = 1;\n"
+                    "    return waitpid(p, &status, 0) == p && WIFEXITED(status) ? WEXITSTATUS(status) : 9;\n}\n")
+        if driver.build("dynamic", source, program):
+            return
+        with Conversation([program], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            said = self.attach("calls", c.process.pid, status=1)
+            c.say("two")
+            answers, status = c.end()
+        if answers != b"4\n4\n" or status != 7 or "shares its memory with process" not in said:
+            raise driver.Failed(f"status {status}, answers", repr(answers), said)
+
     def make_tool(self, path, functions, main):
         with open(f"{path}.c", "w", encoding="utf-8") as f:
             f.write(f"#include <inlay.h>\n{functions}\nint main(int n, char **w) {{ inlay_init(&n, &w, \"a test\"); {main}\n"
@@ -549,7 +583,7 @@ def tests(live):
     for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
                        ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
         yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
-    for name in ("throws", "wraps", "blamed", "crowded", "reserved", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "contained", "elsewhere",
+    for name in ("throws", "rings", "shared", "wraps", "blamed", "crowded", "reserved", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "contained", "elsewhere",
                  "stopped", "killed"):
         yield name, getattr(live, name)
 

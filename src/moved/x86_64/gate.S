@@ -57,9 +57,10 @@
 .endm
 
 /* The kernel's mask: all but faults blocked, the program's own goes to native_mask; and back. `label` is where
- * the new one counts. */
-.macro  BLOCK_SIGNALS label
+ * the new one counts, `saved` where all that is overwritten is in slots. */
+.macro  BLOCK_SIGNALS label, saved
         SAVE_ARGUMENTS
+\saved:
         mov     %gs:0, %rdx
         lea     OFF_NATIVE_MASK(%rdx), %rdx
         lea     blocked(%rip), %rsi
@@ -121,6 +122,10 @@
         .hidden moved_gate_pass, moved_gate_call
         .globl  moved_gate_direct, moved_gate_passed, moved_gate_called   /* right behind a call */
         .hidden moved_gate_direct, moved_gate_passed, moved_gate_called
+        .globl  moved_gate_noted, moved_gate_flags, moved_gate_saved, moved_gate_asking     /* for settle.c */
+        .hidden moved_gate_noted, moved_gate_flags, moved_gate_saved, moved_gate_asking
+        .globl  moved_gate_blocks, moved_called_blocks, moved_gate_left
+        .hidden moved_gate_blocks, moved_called_blocks, moved_gate_left
         .globl  moved_gate_wait, moved_wait_allowed, moved_gate_waited
         .hidden moved_gate_wait, moved_wait_allowed, moved_gate_waited
         .globl  moved_gate_blocked, moved_called_blocked    /* the mask is ours from here ... */
@@ -135,13 +140,16 @@ moved_gate:
         .cfi_def_cfa %rsp, 0
         .cfi_register %rip, %rcx
         mov     %rcx, %gs:OFF_SLOT_RCX
+moved_gate_noted:
         mov     %rsp, %gs:OFF_SLOT_RSP
         FRAME_IN_SLOTS
         mov     %rax, %gs:OFF_SLOT_RAX
         mov     %rdx, %gs:OFF_SLOT_RDX
+moved_gate_flags:
         lahf
         seto    %al
         mov     %rax, %gs:OFF_FLAGS
+moved_gate_saved:
         mov     %gs:OFF_SLOT_RAX, %rax
         cmp     $SYSCALL_LIMIT, %rax
         jae     3f
@@ -175,10 +183,11 @@ moved_gate:
 moved_gate_direct:
         mov     %gs:OFF_SLOT_RCX, %rcx
         jmp     *%rcx
+moved_gate_asking:
 2:      UNSAVE_FLAGS
         mov     %gs:OFF_SLOT_RDX, %rdx
         mov     %gs:OFF_SLOT_RAX, %rax
-        BLOCK_SIGNALS moved_gate_blocked
+        BLOCK_SIGNALS moved_gate_blocked, moved_gate_blocks
         mov     %rcx, %gs:CTX_PC
         movq    $LEAVE_SYSCALL, %gs:OFF_LEAVE
         jmp     run_leave_code
@@ -192,6 +201,7 @@ moved_gate_leave:
         FRAME_IN_SLOTS
         FROM_RUNTIME moved_leave_allowed
         jmp     *%rcx
+moved_gate_left:
         .cfi_endproc
         .size   moved_gate_leave, . - moved_gate_leave
 
@@ -217,7 +227,7 @@ moved_gate_call:
         FROM_RUNTIME moved_call_allowed
         syscall
 moved_gate_called:
-        BLOCK_SIGNALS moved_called_blocked
+        BLOCK_SIGNALS moved_called_blocked, moved_called_blocks
         mov     %rcx, %gs:CTX_PC
         movq    $LEAVE_SYSCALL_DONE, %gs:OFF_LEAVE
         jmp     run_leave_code
