@@ -41,9 +41,15 @@ static void settle(cfg_work *w)
     } while (cfg_resolve(w, true) && !w->failed);
 }
 
+enum { max_rounds = 100 };
+
+static void follow_pointers(cfg_work *w)
+{
+    for (int i = 0; i < max_rounds && !w->failed && cfg_follow_pointers(w); i++) settle(w);
+}
+
 static void analyse(cfg_work *w)
 {
-    enum { max_rounds = 100 };
     report(w, "procedures", 0, 3);
     cfg_procs_seed(w);
     if (w->failed) return;
@@ -51,10 +57,14 @@ static void analyse(cfg_work *w)
     cfg_seed_landing_pads(w);
     report(w, "code", 1, 3);
     settle(w);
-    for (int i = 0; i < max_rounds && !w->failed && cfg_follow_pointers(w); i++) settle(w);
+    follow_pointers(w);
     for (int i = 0; i < max_rounds && !w->failed && cfg_search_gaps(w); i++) {
         settle(w);
-        for (int k = 0; k < max_rounds && !w->failed && cfg_follow_pointers(w); k++) settle(w);
+        follow_pointers(w);
+    }
+    for (int i = 0; i < max_rounds && !w->failed && cfg_search_traps(w); i++) {
+        settle(w);
+        follow_pointers(w);
     }
     report(w, "blocks", 2, 3);
 }

@@ -345,6 +345,44 @@ static void look_at_gap(cfg_work *w, const cfg_region *r, uint64_t from, uint64_
     }
 }
 
+/* What follows a trap and nothing leads to. A run of traps to the procedure's end is padding. */
+static uint64_t behind_trap(const cfg_work *w, uint64_t at, uint64_t end)
+{
+    isa_insn in;
+    uint64_t next = at;
+    while (cfg_decode(w, next, end, &in) && w->sems[in.op] == SEM_HALT) next += in.len;
+    if (next == at || next >= end || cfg_is_padding(w, next, end) || cfg_in_table(w, next)) return 0;
+    return *cfg_mark(w, next) & (MARK_INSN | MARK_BODY) ? 0 : next;
+}
+
+/* A handler may have the program go on behind a trap, and compilers know nothing of that. Where there are jump tables
+ * such code may rather be a case of one that was read too short. */
+static bool look_behind_traps(cfg_work *w, uint32_t number)
+{
+    const cfg_draft *p = &w->procs.items[number];
+    const cfg_region *r = cfg_region_at(w, p->addr);
+    uint64_t addr = p->addr, end = p->end;
+    bool new = false;
+    if (!p->sized || p->absent || p->jumps || !r || r->stubs) return false;
+    if (end > r->end) end = r->end;
+    for (const uint8_t *m = w->marks + r->base - r->addr; addr < end && !w->failed; addr++) {
+        if ((m[addr] & (MARK_INSN | MARK_TERM)) != (MARK_INSN | MARK_TERM)) continue;
+        uint64_t next = behind_trap(w, addr, end);
+        if (!next || !cfg_try(w, number, next)) continue;
+        cfg_enter(w, next, CFG_BLOCK_ADDRESS_TAKEN | CFG_BLOCK_OUTSIDE);
+        new = true;
+    }
+    return new;
+}
+
+bool cfg_search_traps(cfg_work *w)
+{
+    bool new = false;
+    cfg_index_tables(w);
+    for (size_t i = 0; i < w->procs.count && !w->failed; i++) new |= look_behind_traps(w, (uint32_t)i);
+    return new;
+}
+
 bool cfg_search_gaps(cfg_work *w)
 {
     size_t at = 0;

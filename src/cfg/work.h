@@ -298,6 +298,7 @@ void cfg_seed_pointers(cfg_work *w);
 void cfg_seed_landing_pads(cfg_work *w);
 bool cfg_follow_pointers(cfg_work *w); /* true: something new */
 bool cfg_search_gaps(cfg_work *w);
+bool cfg_search_traps(cfg_work *w); /* code that only a handler can go to */
 /* Is the place an entry of a table that was read? Tables are sorted by place first. */
 bool cfg_in_table(const cfg_work *w, uint64_t at);
 void cfg_index_tables(cfg_work *w);

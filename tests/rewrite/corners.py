@@ -12,6 +12,7 @@ program needs; what it does is held to the original's behaviour and, where that 
   holes         calls of places in the image where nothing is mapped, or no code is; a handler sees where
   options       a loop over letters, with a switch of which some cases end the program and others say something
   packed        initialisers and pointers that DT_RELR relocates
+  skipped       a handler has the program go on behind an instruction that only traps
 """
 
 import json
@@ -273,6 +274,41 @@ int open_it(const char *name)
 }
 """
 
+SKIPPED = r"""
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <ucontext.h>
+static int skipped;
+static void skip(int sig, siginfo_t *info, void *context)
+{
+    greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
+    (void)info;
+    skipped++;
+    r[REG_RIP] += sig == SIGILL ? 2 : 1;
+}
+__attribute__((noinline)) long plain(long n) { asm volatile("ud2" : "+r"(n)); return n * 3 + 1; }
+__attribute__((noinline)) long loops(int times)
+{
+    long n = 1;
+    for (int i = 0; i < times; i++) {
+        asm volatile("ud2" : "+r"(n));
+        n = n * 5 + i;
+        if (i & 1) asm volatile("hlt; add $1, %0" : "+r"(n));
+    }
+    return n;
+}
+int main(void)
+{
+    struct sigaction a = {.sa_sigaction = skip, .sa_flags = SA_SIGINFO};
+    sigaction(SIGILL, &a, 0);
+    sigaction(SIGSEGV, &a, 0);
+    long first = plain(4), second = loops(9);
+    printf("%ld %ld %d\n", first, second, skipped);
+    return 0;
+}
+"""
+
 PACKED = r"""
 #include <stdio.h>
 static int order;
@@ -503,6 +539,14 @@ class Test:
         if not behind or followed:
             raise Failed(f"{len(behind)} calls of exit, of which return: {followed}")
 
+    def skipped(self):
+        self.folder("skipped", program_dot_c=SKIPPED)
+        for flags in ("gcc -O0", "gcc -O2 -no-pie", "gcc -O2 -static-pie"):
+            self.build(flags, "program.c", "-o", "program")
+            procs = self.both()
+            if {procs[name]["status"] for name in ("plain", "loops")} != {"moved"}:
+                raise Failed(f"{flags}: {procs['plain']} {procs['loops']}")
+
     def packed(self):
         self.folder("packed", program_dot_c=PACKED)
         for flags in ("", "-no-pie", "-static-pie"):
@@ -520,7 +564,8 @@ def main():
             results.skip("all", "there is no g++")
             return 0
         test = Test(options, results)
-        for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "holes", "options", "packed"):
+        for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "holes", "options", "packed",
+                     "skipped"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
 

@@ -257,6 +257,9 @@ static const char odd_s[] =
     ".type constants,@function\nconstants: movdqu 1f(%rip),%xmm0; lea 1f(%rip),%rax; ret\n"
     ".p2align 4; 1: .quad 0x0606060606060606, 0xffffffffffffffff\n.size constants,.-constants\n"
     ".type wild,@function\nwild: adc 0x73545338(%rip),%ecx; ret\n.size wild,.-wild\n"
+    /* a handler may skip the first trap; behind the others there is text */
+    ".type traps,@function\ntraps: test %edi,%edi; je 1f; ud2; mov $17,%eax; ret; 1: ud2; ud2; .asciz \"file.c\"\n"
+    ".size traps,.-traps\n"
     ".section .note.GNU-stack,\"\",@progbits\n";
 
 static void test_odd_code(void **state)
@@ -280,6 +283,9 @@ static void test_odd_code(void **state)
     const cfg_proc *wild = proc_named(&s, "wild");
     assert_int_equal(wild->status, CFG_PROC_PARTLY);
     assert_string_equal(wild->reason, "an operand far outside of the image");
+    const cfg_proc *traps = whole_proc(&s, "traps");
+    assert_int_equal(traps->block_count, 4);
+    assert_int_equal(count_blocks(&s, traps, CFG_BLOCK_ADDRESS_TAKEN | CFG_BLOCK_RETURN), 1);
     whole_proc(&s, "main");
     drop(&s);
 }
