@@ -91,6 +91,37 @@ static int write_original(elf_writer *w, int fd)
     return cause;
 }
 
+/* Where what belongs to the file as ELF ends. */
+static uint64_t end_of_elf(const elf_writer *w)
+{
+    Elf64_Ehdr h;
+    Elf64_Shdr s;
+    const image_segment *segments;
+    size_t count = image_segments(w->im, &segments);
+    uint64_t end = 0;
+    memcpy(&h, w->old, sizeof h);
+    if (w->im->view.section_count) end = h.e_shoff + (uint64_t)w->im->view.section_count * sizeof s;
+    for (size_t i = 0; i < count; i++)
+        if (segments[i].file_offset + segments[i].file_size > end)
+            end = segments[i].file_offset + segments[i].file_size;
+    for (uint32_t i = 0; i < w->im->view.section_count; i++)
+        if (image_view_section(&w->im->view, i, &s) && s.sh_type != SHT_NOBITS && s.sh_size <= w->old_size &&
+            s.sh_offset <= w->old_size - s.sh_size && s.sh_offset + s.sh_size > end)
+            end = s.sh_offset + s.sh_size;
+    return end;
+}
+
+/* What somebody has appended to a program (an archive, a heap), which reads it from its file's end: it stays where it
+ * was, since the program may know it by its offset, and is at the new file's end again, for who counts from there. */
+static int write_appended(const elf_writer *w, int fd)
+{
+    uint64_t from = end_of_elf(w), at = elf_page_up(w->tail.addr + w->tail.size);
+    bool any = false;
+    for (uint64_t i = from; i < w->old_size && !any; i++) any = w->old[i];
+    if (!any) return 0;
+    return write_all(fd, w->old + from, w->old_size - from, at + from % elf_isa_here.page);
+}
+
 static int write_parts(elf_writer *w, int fd, mode_t mode)
 {
     const move_plan *p = w->plan;
@@ -100,6 +131,7 @@ static int write_parts(elf_writer *w, int fd, mode_t mode)
     if (!cause) cause = write_all(fd, w->ro.data, w->ro.size, w->ro.addr - w->shift);
     if (!cause) cause = write_all(fd, w->rw.data, w->rw.size, w->rw.addr - w->shift);
     if (!cause) cause = write_all(fd, w->tail.data, w->tail.size, w->tail.addr);
+    if (!cause) cause = write_appended(w, fd);
     if (!cause && fchmod(fd, mode) != 0) cause = errno;
     return cause;
 }

@@ -12,6 +12,7 @@ program needs; what it does is held to the original's behaviour and, where that 
   holes         calls of places in the image where nothing is mapped, or no code is; a handler sees where
   options       a loop over letters, with a switch of which some cases end the program and others say something
   packed        initialisers and pointers that DT_RELR relocates
+  appended      a program reads what was appended to its file, from the end and by its offset
   skipped       a handler has the program go on behind an instruction that only traps
 """
 
@@ -19,6 +20,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import sys
 
 sys.dont_write_bytecode = True
@@ -271,6 +273,23 @@ int open_it(const char *name)
     void *lib = dlopen(name, RTLD_NOW);
     int (*f)(void) = lib ? (int (*)(void))dlsym(lib, "plugin") : 0;
     return f ? f() : -1;
+}
+"""
+
+APPENDED = r"""
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    FILE *f = fopen("/proc/self/exe", "rb");
+    char text[40] = "", again[40] = "";
+    long trailer[2]; /* where the text begins, how long it is */
+    if (!f || fseek(f, -(long)sizeof trailer, SEEK_END) || fread(trailer, sizeof trailer, 1, f) != 1) return 1;
+    if (trailer[1] != 30 || fseek(f, -(long)sizeof trailer - trailer[1], SEEK_END) || !fread(text, 30, 1, f)) return 2;
+    if (fseek(f, trailer[0], SEEK_SET) || !fread(again, 30, 1, f)) return 3;
+    puts(text);
+    puts(again);
+    return 0;
 }
 """
 
@@ -539,6 +558,14 @@ class Test:
         if not behind or followed:
             raise Failed(f"{len(behind)} calls of exit, of which return: {followed}")
 
+    def appended(self):
+        self.folder("appended", program_dot_c=APPENDED)
+        for flags in ("gcc -O1", "gcc -O1 -static -s"):
+            self.build(flags, "program.c", "-o", "program")
+            with open(f"{self.here}/program", "ab") as f:
+                f.write(struct.pack("30sQQ", b"what the program brings along", f.tell(), 30))
+            self.both()
+
     def skipped(self):
         self.folder("skipped", program_dot_c=SKIPPED)
         for flags in ("gcc -O0", "gcc -O2 -no-pie", "gcc -O2 -static-pie"):
@@ -565,7 +592,7 @@ def main():
             return 0
         test = Test(options, results)
         for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "holes", "options", "packed",
-                     "skipped"):
+                     "appended", "skipped"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
 
