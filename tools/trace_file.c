@@ -403,7 +403,7 @@ static bool open_file(void)
                    "names it (rewriting: --result=FILE; a rewritten program: INLAY_OUT=FILE)");
         return false;
     }
-    fcntl(fd, F_SETFL, flags & ~O_APPEND); /* places are chosen here */
+    fcntl(fd, F_SETFL, (flags & ~O_APPEND)); /* places are chosen here */
     here.file = fd;
     here.size = whole((uint64_t)st.st_size, INLAY_TRACE_PAGE);
     return true;
