@@ -30,7 +30,8 @@ typedef enum isa_result {
     ISA_UNKNOWN,   /* not in the tables, but length and (absence of) control flow are bounded: copy
                       verbatim; effects() then answers "reads and writes everything" */
     ISA_TRUNCATED, /* the bytes end before the instruction does */
-    ISA_INVALID,   /* would raise an invalid-opcode fault; length is a best guess of at least 1 */
+    ISA_INVALID, /* would raise an invalid-opcode fault, or with ISA_BIT_PRIV one of protection (it is too long); length
+                    is a best guess of at least 1 */
 } isa_result;
 
 typedef enum isa_flow {

@@ -8,12 +8,14 @@
 #include "base/check.h"
 #include "base/libc_ready.h"
 #include "base/log.h"
+#include "base/page.h"
 #include "jit/core.h"
 #include "run/kernel.h"
 #include INL_ARCH_HEADER(run, abi)
 
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 
 jit_state jit;
 
@@ -97,6 +99,13 @@ static jit_fragment *settle(run_thread *t, bool continues)
     return f;
 }
 
+/* An instruction that begins in good memory fails at the first byte of what follows. */
+static uint64_t missing_at(uint64_t pc, int signo)
+{
+    bool begins = signo == SIGSEGV && jit_memory_is_known(pc) && jit_memory_prot(pc) & PROT_EXEC;
+    return begins ? inl_page_up(pc + 1) : pc;
+}
+
 /* One try to find where to go on; NULL when ctx has changed instead. Lock held, and released for the
  * delivery of signals. */
 static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
@@ -144,7 +153,7 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
     inl_lock_release(&run_here.lock);
     inl_libc_ready();
     /* Without one others must leave the cache first. */
-    if (signo && !jit_old_call(t)) run_signal_raise(t, signo, code, t->ctx.pc);
+    if (signo && !jit_old_call(t)) run_signal_raise(t, signo, code, missing_at(t->ctx.pc, signo));
     inl_lock_take(&run_here.lock);
     return NULL;
 }
@@ -212,6 +221,7 @@ uint64_t jit_dispatch(run_thread *t)
         uint64_t before = cycles(t);
         continues = t->leave == RUN_LEAVE_FLAGS; /* no block ends there */
         serve(t);
+        if (t->leave == RUN_LEAVE_START) trap = false; /* it was a fault instead */
         begun += cycles(t) - before;
         inl_lock_take(&run_here.lock);
         if (jit_of(t)->wanted != jit_of(t)->version) take_version(t);

@@ -14,6 +14,7 @@
 #include "base/ranges.h"
 #include "jit/core.h"
 #include "run/kernel.h"
+#include INL_ARCH_HEADER(run, abi)
 
 #include <fcntl.h>
 #include <string.h>
@@ -203,6 +204,7 @@ void jit_memory_fault(uint64_t app, int *signo, int *code)
     if (r && (prot_of(r) & PROT_EXEC) && r->high - app < ISA_MAX_INSN) r = region_at(r->high);
     *signo = SIGSEGV;
     *code = r ? SEGV_ACCERR : SEGV_MAPERR;
+    if (!run_address_possible(app)) *code = SI_KERNEL;
     if (!r || !(prot_of(r) & PROT_EXEC)) return;
     *signo = SIGBUS;
     *code = BUS_ADRERR;

@@ -41,6 +41,8 @@ static void redispatch(run_thread *t, void *uc, uint64_t leave)
     jit_of(t)->in_gate = 0;
     t->where = RUN_IN_RUNTIME;
     run_uc_set_pc(uc, (uint64_t)(uintptr_t)run_redispatch);
+    /* Not the program's: there are kernels that cannot return with an address that no memory can have. */
+    run_uc_set_sp(uc, t->runtime_stack);
 }
 
 /* --- signals that were sent, and other versions of the code --- */

@@ -63,10 +63,15 @@ static isa_result next_insn(reader *r, isa_insn *in)
     }
 }
 
-/* Faults when it is reached. */
+/* Faults when it is reached, as what cannot be decoded does: ud2, or hlt. */
 static void make_undefined(isa_insn *in, uint64_t at)
 {
+    bool protection = in->bits & ISA_BIT_PRIV;
     *in = (isa_insn){.addr = at, .len = 2, .flow = ISA_FLOW_TRAP, .raw = {0x0f, 0x0b}};
+    if (!protection) return;
+    in->len = 1;
+    in->raw[0] = 0xf4;
+    in->raw[1] = 0;
 }
 
 /* Decodes into the run's next free place, which commit_insn makes part of the jit.now.run. */

@@ -244,10 +244,13 @@ bool run_sigframe_push(run_thread *t, int signo, const siginfo_t *info, const ru
 bool run_sigframe_pop(run_thread *t, uint64_t *mask);
 bool run_altstack_active(const run_thread *t, uint64_t sp);
 void run_trap_set(run_thread *t, int signo, int code, uint64_t addr); /* for faults found by the runtime */
+/* A handler has returned: where its frame names segments with which nothing can go on, the program is told. */
+void run_segments_look(run_thread *t);
 
 uint64_t run_uc_pc(const void *uc);
 uint64_t run_uc_sp(const void *uc);
 void run_uc_set_pc(void *uc, uint64_t pc);
+void run_uc_set_sp(void *uc, uint64_t sp);
 uint64_t *run_uc_mask(void *uc);
 long run_uc_answer(const void *uc);
 void run_uc_set_answer(void *uc, long answer); /* of the system call that was trapped */

@@ -189,9 +189,9 @@ void run_signals_init_thread(run_thread *t)
     t->tid = (int)sys_call0(SYS_gettid);
     stack_t ss = {.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
     sys_call2(SYS_sigaltstack, (long)&ss, 0);
-    t->altstack.ss_flags = t->altstack.ss_size ? t->altstack.ss_flags : SS_DISABLE;
     if (t->signals) return;
-    t->signals = run_here.signals; /* the first thread */
+    t->signals = run_here.signals;                      /* the first thread: ... */
+    if (!t->altstack.ss_size) t->altstack.ss_flags = 0; /* and that is what its frames say after an exec */
     t->sigmask = run_here.start.sigmask & ~RUN_UNBLOCKABLE;
     run_mask_apply(t);
 }
@@ -367,7 +367,7 @@ void run_signal_raise(run_thread *t, int signo, int code, uint64_t addr)
     memset(&info, 0, sizeof info);
     info.si_signo = signo;
     info.si_code = code;
-    info.si_addr = (void *)addr;
+    info.si_addr = code == SI_KERNEL ? NULL : (void *)addr;
     run_trap_set(t, signo, code, addr);
     run_signal_force(t, &info);
 }
@@ -397,6 +397,7 @@ void run_sys_sigreturn(run_thread *t)
         return;
     }
     t->sigmask = mask & ~RUN_UNBLOCKABLE;
+    run_segments_look(t);
     if (!t->pending.present) run_mask_apply(t);
 }
 

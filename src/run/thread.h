@@ -128,6 +128,7 @@ typedef struct run_thread {
     uint64_t temp_mask;       /* the mask of ppoll, sigsuspend ... while it runs */
     bool temp_active;
     uint64_t trapno, trap_err, trap_addr; /* of the last fault: what the kernel shows in every frame */
+    uint16_t returns_to;                  /* x86-64: the code segment that the last handler's frame named */
     const struct run_filter *filters;     /* of system calls, that the program installed; the newest first */
     struct run_signals *signals;          /* dispositions; shared by the threads of a process */
     run_diversion divert;

@@ -188,7 +188,8 @@ static __attribute__((noinline)) isa_result undecoded(isa_insn *in, const state 
     }
     in->len = 0;
     if (at > s->avail) return ISA_TRUNCATED;
-    if (at > ISA_MAX_INSN) {
+    bool too_long = at > ISA_MAX_INSN;
+    if (too_long) {
         at = ISA_MAX_INSN;
         row = X86_ROW_INVALID;
     }
@@ -198,7 +199,7 @@ static __attribute__((noinline)) isa_result undecoded(isa_insn *in, const state 
     keep_bytes(in, s->p);
     if (row == X86_ROW_INVALID) {
         in->flow = ISA_FLOW_TRAP;
-        in->bits = 0;
+        in->bits = too_long ? ISA_BIT_PRIV : 0; /* another fault than that of what is no instruction */
         in->target = 0;
         return ISA_INVALID;
     }

@@ -10,6 +10,8 @@ uint64_t run_uc_pc(const void *uc) { return registers(uc)->pc; }
 
 uint64_t run_uc_sp(const void *uc) { return registers(uc)->sp; }
 
+void run_uc_set_sp(void *uc, uint64_t sp) { registers(uc)->sp = sp; }
+
 void run_uc_set_pc(void *uc, uint64_t pc)
 {
     enum { BRANCH_KIND = 3 << 10, STEP = 1 << 21 };

@@ -82,6 +82,15 @@ static inline void run_set_tls_base(uint64_t base)
     if (x86_bases_by_call) sys_call2(SYS_arch_prctl, X86_SET_FS, (long)base);
     else __asm__ volatile("wrfsbase %0" : : "r"(base) : "memory");
 }
+/* Can memory have it (with tables of four levels)? */
+static inline bool run_address_possible(uint64_t a) { return !(a >> 47) || a >> 47 == UINT64_MAX >> 47; }
+
+/* Faults, by the processor's numbers. */
+enum { RUN_TRAP_STACK = 12, RUN_TRAP_PROTECTION = 13, RUN_TRAP_PAGE = 14 };
+/* A fault of an access or a segment that the runtime has found where the program stands: the processor's number and
+ * code of it; whether there is a page at `addr` is added. */
+void run_fault_raise(run_thread *t, uint64_t trap, uint64_t err, uint64_t addr);
+
 /* The system call, in arch_prctl.c. */
 long run_arch_prctl(run_thread *t, int option, uint64_t value);
 

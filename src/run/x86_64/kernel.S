@@ -48,10 +48,28 @@ run_safe_copy:
         mov     %rdx, %rcx
 run_safe_copy_insn:
         rep movsb
+        jmp     run_safe_copy_done
+run_old_call_insn:                      /* faults like the copy */
+        int     $0x80
+        xor     %ecx, %ecx
 run_safe_copy_done:
         mov     %rcx, %rax
         ret
         .size   run_safe_copy, . - run_safe_copy
+
+/* long run_old_calls_fault(void): 0 where the kernel takes int $0x80 (it is asked for getpid) */
+        .globl  run_old_calls_fault
+        .hidden run_old_calls_fault
+        .type   run_old_calls_fault, @function
+        .p2align 4
+run_old_calls_fault:
+        push    %rbx
+        mov     $20, %eax
+        mov     $1, %ecx
+        call    run_old_call_insn
+        pop     %rbx
+        ret
+        .size   run_old_calls_fault, . - run_old_calls_fault
 
 /* long run_raw_clone(nr, a, b, c, d, e, child): the child has all signals blocked, the parent's bases
  * and an unknown stack; it takes its block, and from there everything else. */

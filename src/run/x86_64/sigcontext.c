@@ -15,6 +15,8 @@ uint64_t run_uc_pc(const void *uc) { return (uint64_t)registers(uc)[REG_RIP]; }
 
 uint64_t run_uc_sp(const void *uc) { return (uint64_t)registers(uc)[REG_RSP]; }
 
+void run_uc_set_sp(void *uc, uint64_t sp) { registers(uc)[REG_RSP] = (greg_t)sp; }
+
 void run_uc_set_pc(void *uc, uint64_t pc)
 {
     enum { DF = 0x400, TF = 0x100 };

@@ -2,7 +2,10 @@
  * in it before it returns; what it hands back is checked as the kernel checks it, since XRSTOR of a bad image would
  * fault in the runtime. */
 #include <string.h>
+#include <sys/syscall.h>
 
+#include "base/page.h"
+#include "base/sys.h"
 #include "run/kernel.h"
 #include "run/x86_64/abi.h"
 #include "run/x86_64/sigframe.h"
@@ -19,6 +22,8 @@ enum {
     CODE_SEGMENT = 0x33,
     STACK_SEGMENT = 0x2b,
 };
+
+#define KERNEL_BEGINS 0x7ffffffff000ull /* from here on the kernel says that there is something, whatever there is */
 
 /* --- the alternate stack --- */
 
@@ -109,7 +114,7 @@ bool run_sigframe_pop(run_thread *t, uint64_t *mask)
 {
     weave_context *c = &t->ctx;
     run_frame f;
-    if (!run_read(&f, run_sp(c) - 8, sizeof f)) return false;
+    if (!run_read(&f.flags, run_sp(c), offsetof(run_frame, info) - offsetof(run_frame, flags))) return false;
     greg_t *g = f.mc.gregs;
     if (!sigvectors_take(t, (uint64_t)f.mc.fpregs)) return false;
     for (unsigned r = 0; r < 16; r++) c->gpr[r] = (uint64_t)g[run_frame_place(r)];
@@ -117,6 +122,7 @@ bool run_sigframe_pop(run_thread *t, uint64_t *mask)
     c->flags = (c->flags & ~(uint64_t)RESTORED_FLAGS) | ((uint64_t)g[REG_EFL] & RESTORED_FLAGS);
     *mask = f.mask;
     take_altstack(t, &f.stack);
+    t->returns_to = (uint16_t)g[REG_CSGSFS] | 3; /* as the kernel does it */
     return true;
 }
 
@@ -129,19 +135,49 @@ static bool can_be_accessed(uint64_t addr)
 
 void run_trap_set(run_thread *t, int signo, int code, uint64_t addr)
 {
-    enum { PAGE_FAULT = 14, GENERAL_PROTECTION = 13, INVALID_OPCODE = 6, DEBUG = 1, USER_FETCH = 0x14, PRESENT = 1 };
+    enum { INVALID_OPCODE = 6, DEBUG = 1, USER_FETCH = 0x14, PRESENT = 1 };
     if (signo == SIGTRAP) {
         t->trapno = DEBUG;
         t->trap_err = 0;
-    } else if (signo == SIGILL) {
+        return;
+    }
+    /* Processors set it at each fault, and there is an address at each that one is to have found. */
+    if (addr) t->ctx.flags |= FLAG_RF;
+    if (signo == SIGILL) {
         t->trapno = INVALID_OPCODE;
         t->trap_err = 0;
-    } else if (addr) {
-        t->trapno = PAGE_FAULT;
-        t->trap_err = USER_FETCH | (code == SEGV_ACCERR && can_be_accessed(addr) ? PRESENT : 0);
+    } else if (addr && code != SI_KERNEL) {
+        bool present = addr >= KERNEL_BEGINS || (code == SEGV_ACCERR && can_be_accessed(addr));
+        t->trapno = RUN_TRAP_PAGE;
+        t->trap_err = USER_FETCH | (present ? PRESENT : 0);
         t->trap_addr = addr;
     } else {
-        t->trapno = GENERAL_PROTECTION;
+        t->trapno = RUN_TRAP_PROTECTION;
         t->trap_err = 0;
     }
+}
+
+static bool is_mapped(uint64_t addr)
+{
+    uint8_t in_core;
+    return !sys_call3(SYS_mincore, (long)inl_page_down(addr), INL_PAGE, (long)&in_core);
+}
+
+void run_fault_raise(run_thread *t, uint64_t trap, uint64_t err, uint64_t addr)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    bool mapped = trap == RUN_TRAP_PAGE && is_mapped(addr);
+    bool there = trap == RUN_TRAP_PAGE && (addr >= KERNEL_BEGINS || (mapped && can_be_accessed(addr)));
+    info.si_signo = trap == RUN_TRAP_STACK ? SIGBUS : SIGSEGV;
+    info.si_code = trap != RUN_TRAP_PAGE ? SI_KERNEL : mapped ? SEGV_ACCERR : SEGV_MAPERR;
+    t->trapno = trap;
+    t->trap_err = err | there;
+    if (trap == RUN_TRAP_PAGE) {
+        info.si_addr = (void *)addr;
+        t->trap_addr = addr;
+    }
+    t->ctx.flags |= FLAG_RF;
+    t->leave = RUN_LEAVE_START; /* the instruction has not been done */
+    run_signal_force(t, &info);
 }

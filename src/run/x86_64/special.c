@@ -17,6 +17,7 @@
 #include "isa/x86_64/x86.h"
 #include "run/kernel.h"
 #include "run/x86_64/abi.h"
+#include "run/x86_64/oldcalls.h"
 
 /* --- int 0x80 --- */
 
@@ -60,8 +61,21 @@ static void no_such_call(run_thread *t, uint32_t nr, unsigned len)
     t->ctx.pc += len;
 }
 
+/* Where there is none it faults. */
+static bool has_int80(void)
+{
+    static signed char known; /* the kernel's: the same for all */
+    if (!known) known = run_old_calls_fault() ? -1 : 1;
+    return known > 0;
+}
+
 static void int80(run_thread *t, unsigned len)
 {
+    enum { GATE = 0x80 << 3 | 2 };
+    if (!has_int80()) {
+        run_fault_raise(t, RUN_TRAP_PROTECTION, GATE, 0);
+        return;
+    }
     static const uint8_t from[] = {RUN_RBX, RUN_RCX, RUN_RDX, RUN_RSI, RUN_RDI, RUN_RBP};
     static const uint8_t to[] = {RUN_RDI, RUN_RSI, RUN_RDX, RUN_R10, RUN_R8, RUN_R9};
     weave_context before = t->ctx;
@@ -112,16 +126,47 @@ static bool has_rex_w(const isa_insn *in) { return in->opcode_at && (in->raw[in-
 /* What user code may change of the flags. */
 enum { USER_FLAGS = X86_ARITH | X86_DF | X86_AC | X86_ID | 1 << 8 /* TF */ | 1 << 14 /* NT */ };
 
-/* iret: rip, cs, flags, rsp, ss; retf: rip, cs. False: it leaves 64-bit mode, or cannot be read. */
-static bool far_return(run_thread *t, const isa_insn *in)
+typedef enum far_end {
+    FAR_DONE,
+    FAR_LEAVES, /* 64-bit mode */
+    FAR_TOLD,   /* the program has been given a fault */
+} far_end;
+
+/* The program's memory, as the instruction would read or write it. */
+static bool access_memory(run_thread *t, void *bytes, uint64_t at, size_t size, bool write)
+{
+    enum { USER = 4, WRITE = 2 };
+    bool possible = run_address_possible(at);
+    size_t left = !possible ? size
+                  : write   ? run_safe_copy((void *)at, bytes, size)
+                            : run_safe_copy(bytes, (const void *)at, size);
+    if (!left) return true;
+    if (possible) run_fault_raise(t, RUN_TRAP_PAGE, USER | (write ? WRITE : 0), at + size - left);
+    else run_fault_raise(t, at == run_sp(&t->ctx) ? RUN_TRAP_STACK : RUN_TRAP_PROTECTION, 0, 0);
+    return false;
+}
+
+static far_end look_at_selector(run_thread *t, uint16_t selector)
+{
+    enum { CODE_32 = 0x23, PRIVILEGE = 3 };
+    if (selector == code_selector()) return FAR_DONE;
+    if (selector == CODE_32) return FAR_LEAVES;
+    run_fault_raise(t, RUN_TRAP_PROTECTION, selector & ~PRIVILEGE, 0);
+    return FAR_TOLD;
+}
+
+/* iret: rip, cs, flags, rsp, ss; retf: rip, cs. */
+static far_end far_return(run_thread *t, const isa_insn *in)
 {
     weave_context *c = &t->ctx;
     bool iret = opcode(in) == OP_IRET;
     unsigned width = has_rex_w(in) ? 8 : 4, count = iret ? 5 : 2;
     uint64_t words[5] = {0}, sp = run_sp(c);
-    if (!run_read(words, sp, count * width)) return false;
+    if (memchr(in->raw, 0x66, in->opcode_at)) return FAR_LEAVES;
+    if (!access_memory(t, words, sp, count * width, false)) return FAR_TOLD;
     uint64_t pc = slot_at(words, width, 0);
-    if ((uint16_t)slot_at(words, width, 1) != code_selector() || memchr(in->raw, 0x66, in->opcode_at)) return false;
+    far_end end = look_at_selector(t, (uint16_t)slot_at(words, width, 1));
+    if (end != FAR_DONE) return end;
     sp += count * width;
     if (opcode(in) == OP_RETF_IMM) sp += in->raw[in->imm_at] | in->raw[in->imm_at + 1] << 8;
     if (iret) {
@@ -130,7 +175,7 @@ static bool far_return(run_thread *t, const isa_insn *in)
     }
     run_set_sp(c, sp);
     c->pc = pc;
-    return true;
+    return FAR_DONE;
 }
 
 /* --- far jumps and calls --- */
@@ -153,8 +198,8 @@ static bool far_is_wide(const isa_insn *in)
     return has_rex_w(in) && __get_cpuid(0, &a, &b, &c, &d) && b == signature_INTEL_ebx;
 }
 
-/* Address, then selector; a call pushes its own first. False: it leaves 64-bit mode, or memory cannot be accessed. */
-static bool far_transfer(run_thread *t, const isa_insn *in)
+/* Address, then selector; a call pushes its own first. */
+static far_end far_transfer(run_thread *t, const isa_insn *in)
 {
     weave_context *c = &t->ctx;
     unsigned kind = in->raw[in->modrm_at] >> 3 & 7, width = far_is_wide(in) ? 8 : 4;
@@ -162,18 +207,20 @@ static bool far_transfer(run_thread *t, const isa_insn *in)
     uint64_t pc = 0, sp = run_sp(c) - 2 * width, back[2] = {c->pc + in->len, code_selector()};
     uint32_t narrow[2] = {(uint32_t)back[0], (uint32_t)back[1]};
     uint16_t selector;
-    if ((kind != GROUP_CALL && kind != GROUP_JUMP) || memchr(in->raw, 0x66, in->opcode_at)) return false;
+    if ((kind != GROUP_CALL && kind != GROUP_JUMP) || memchr(in->raw, 0x66, in->opcode_at)) return FAR_LEAVES;
     int count = isa_x86_64.memory(in, mem), i = 0;
     while (i < count && mem[i].bits & ISA_MEM_IMPLICIT) i++;
-    if (i == count) return false;
+    if (i == count) return FAR_LEAVES;
     uint64_t at = address_of(c, &mem[i]);
-    if (!run_read(&pc, at, width) || !run_read(&selector, at + width, 2) || selector != code_selector()) return false;
+    if (!access_memory(t, &pc, at, width, false) || !access_memory(t, &selector, at + width, 2, false)) return FAR_TOLD;
+    far_end end = look_at_selector(t, selector);
+    if (end != FAR_DONE) return end;
     if (kind == GROUP_CALL) {
-        if (!run_write(sp, width == 8 ? (const void *)back : narrow, 2 * width)) return false;
+        if (!access_memory(t, width == 8 ? (void *)back : narrow, sp, 2 * width, true)) return FAR_TOLD;
         run_set_sp(c, sp);
     }
     c->pc = pc;
-    return true;
+    return FAR_DONE;
 }
 
 /* popf, where it sets the flag that makes the program step itself. */
@@ -182,7 +229,7 @@ static bool load_flags(run_thread *t, const isa_insn *in)
     weave_context *c = &t->ctx;
     bool is_short = memchr(in->raw, 0x66, in->opcode_at) && !has_rex_w(in);
     uint64_t width = is_short ? 2 : 8, value = 0, changed = is_short ? USER_FLAGS & 0xffff : USER_FLAGS;
-    if (!run_read(&value, run_sp(c), width)) return false;
+    if (!access_memory(t, &value, run_sp(c), width, false)) return true;
     c->flags = (c->flags & ~changed) | (value & changed);
     run_set_sp(c, run_sp(c) + width);
     c->pc += in->len;
@@ -193,24 +240,26 @@ static bool load_flags(run_thread *t, const isa_insn *in)
 
 static bool is_far_return(unsigned op) { return op == OP_IRET || op == OP_RETF || op == OP_RETF_IMM; }
 
-/* False: it cannot be followed. */
-static bool far(run_thread *t, const isa_insn *in)
+static far_end far(run_thread *t, const isa_insn *in)
 {
     unsigned op = opcode(in);
-    if (in->flow != ISA_FLOW_FAR) return false;
+    if (in->flow != ISA_FLOW_FAR) return FAR_LEAVES;
     if (is_far_return(op)) return far_return(t, in);
-    return x86_is_one_byte(in, OP_GROUP) && far_transfer(t, in);
+    return x86_is_one_byte(in, OP_GROUP) ? far_transfer(t, in) : FAR_LEAVES;
 }
 
 static void refuse(run_thread *t, const isa_insn *in)
 {
     static uint8_t said[256];
+    enum { RSM = 0xaa }; /* is never allowed: natively too it is none */
     char text[96] = "?";
     isa_x86_64.format(in, text, sizeof text);
-    if (first_of(&said[opcode(in) == 0x0f ? in->raw[in->opcode_at + 1] : opcode(in)]))
+    bool known = opcode(in) == RSM && in->opcode_at;
+    if (!known && first_of(&said[opcode(in) == 0x0f ? in->raw[in->opcode_at + 1] : opcode(in)]))
         run_say("at %#lx: '%s' leaves 64-bit mode, which cannot be followed; the program gets SIGILL", (long)t->ctx.pc,
                 text);
     run_signal_raise(t, SIGILL, ILL_ILLOPN, t->ctx.pc);
+    t->leave = RUN_LEAVE_START; /* it has not been done */
 }
 
 void run_special(run_thread *t)
@@ -221,5 +270,12 @@ void run_special(run_thread *t)
     isa_x86_64.decode(bytes, sizeof bytes - left, t->ctx.pc, &in);
     if (x86_is_int80(&in)) int80(t, in.len);
     else if (x86_is_popf(&in) && load_flags(t, &in)) return;
-    else if (!far(t, &in)) refuse(t, &in);
+    else if (far(t, &in) == FAR_LEAVES) refuse(t, &in);
+}
+
+void run_segments_look(run_thread *t)
+{
+    if (look_at_selector(t, t->returns_to) != FAR_LEAVES) return;
+    run_say("a handler returns to 32-bit code, which cannot be followed; the program gets SIGILL");
+    run_signal_raise(t, SIGILL, ILL_ILLOPN, t->ctx.pc);
 }
