@@ -287,6 +287,7 @@ inl_status live_check_alone(const live_process *p, inl_error *e)
         other = who_shares(p->pid);
         if (!other) return INL_OK;
     }
+    if (remote_state(p->pid) == 'D') return INL_OK; /* a child that stays: who stops it says so */
     return inl_fail(e, INL_ERR_UNSUPPORTED,
                     "process %d shares its memory with process %d, which would come upon changed code; start it under "
                     "the tool instead (inlay run)",

@@ -49,10 +49,14 @@ class Owners(outside.Out):
             if not count:
                 raise Failed("nothing was counted")
 
+    def lines(self):
+        """Where the kernel does not announce the instructions that set GS, two fewer."""
+        return self.native("gsowner").count(b"\n")
+
     def state_natively(self, folder):
         with live.Conversation([f"{self.samples}/gsowner", "wait"], folder) as c:
             c.say("")
-            c.has_answered(6)
+            c.has_answered(self.lines() + 1)
             return outside.visible(c.process.pid)
 
     def attached(self):
@@ -64,7 +68,7 @@ class Owners(outside.Out):
             pid = c.process.pid
             self.attach("inscount", pid, "-o", f"{folder}/report")
             c.say("")
-            c.has_answered(7)
+            c.has_answered(self.lines() + 2)
             outside.clean(pid, state)
             told = self.attach("inscount", pid, status=1)
             if "uses GS for itself" not in told:
@@ -86,7 +90,7 @@ class Owners(outside.Out):
                 raise Failed(f"{program}: status {done.status}", *driver.as_lines(done.stdout + done.stderr))
             with open(report) as f:
                 count = int(re.search(r"(\d+) instructions", f.read())[1])
-            if count < 40000:
+            if count < 10000 * done.stdout.count(b"counted"):
                 raise Failed(f"{program}: {count} instructions were counted")
 
     def rewritten_in_part(self):
