@@ -146,9 +146,11 @@ for domain in inject image translate cache syscall signal thread; do
     check "log: $domain" 0 "^inlay [0-9]* $domain: " "$inlay" run null --log=$domain -- sh -c '/bin/true; exit 0'
 done
 check 'log: places'            0 'tool at \[0x'              "$inlay" run null --log=inject -- true
-check 'refused: a call'        132 'call 13 of the 32-bit table' "$inlay" run null -- "$build/tests/samples/oldways" x
 check 'refused: a far jump'    132 'leaves 64-bit mode'      "$inlay" run null -- "$build/tests/samples/oldways" x
-check 'refused: said once'     0 '^1$'                       sh -c "'$inlay' run null -- '$build/tests/samples/oldways' x 2>&1 | grep -c 32-bit"
+if "$build/tests/samples/oldways" table; then # elsewhere such calls are faults, as natively
+    check 'refused: a call'    132 'call 13 of the 32-bit table' "$inlay" run null -- "$build/tests/samples/oldways" x
+    check 'refused: said once' 0 '^1$'                       sh -c "'$inlay' run null -- '$build/tests/samples/oldways' x 2>&1 | grep -c 32-bit"
+fi
 
 # A tool of one's own, by the command and through pkg-config, uninstalled and installed.
 cat >"$scratch/mytool.c" <<'C'
