@@ -9,18 +9,13 @@
 #include <inlay.h>
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { PAGE = 4096, PAGES = 1 << 16, FLAGS = 63, FLOAT = 62, VECTORS = 16 }; /* bits of a set of registers */
+enum { FLAGS = 63, FLOAT = 62, VECTORS = 16 }; /* bits of a set of registers */
 
-typedef struct page { /* of marks; written once it is in the table, never taken out */
-    struct page *next;
-    uint64_t number;
-    uint8_t marks[PAGE];
-} page;
-static page *pages[PAGES];
-static inlay_mutex lock;
+#define MARKS (1ull << 44) /* bytes: a bit for each byte of a program's memory; what is not marked takes no room */
+static uint8_t *marks;
 static uint64_t input;
 
 typedef struct step { /* an instruction, by its address */
@@ -30,35 +25,32 @@ typedef struct step { /* an instruction, by its address */
 } step;
 static inlay_local *marked; /* registers: a uint64_t of each thread's */
 
-static uint8_t *marks_at(uint64_t address, bool make)
+/* Bytes from the address on whose marks are in one byte, as its bits. */
+static uint64_t together(uint64_t address, uint64_t size, uint8_t *bits)
 {
-    page **list = &pages[address / PAGE % PAGES];
-    for (page *p = __atomic_load_n(list, __ATOMIC_ACQUIRE); p; p = p->next)
-        if (p->number == address / PAGE) return &p->marks[address % PAGE];
-    page *p = make ? calloc(1, sizeof *p) : NULL;
-    if (!p) return NULL;
-    inlay_lock(&lock);
-    p->number = address / PAGE, p->next = *list;
-    __atomic_store_n(list, p, __ATOMIC_RELEASE);
-    inlay_unlock(&lock);
-    return &p->marks[address % PAGE];
+    uint64_t n = 8 - address % 8 < size ? 8 - address % 8 : size;
+    *bits = (uint8_t)(((1u << n) - 1) << address % 8);
+    return n;
 }
 
 static void mark(uint64_t address, uint64_t size, bool to)
 {
+    uint8_t bits;
     for (uint64_t n; size; address += n, size -= n) {
-        n = PAGE - address % PAGE < size ? PAGE - address % PAGE : size;
-        uint8_t *m = marks_at(address, to);
-        if (m) memset(m, to, n);
+        n = together(address, size, &bits);
+        uint8_t *m = &marks[address / 8 % MARKS], wanted = to ? bits : 0;
+        if ((*m & bits) == wanted) continue;
+        if (to) __atomic_or_fetch(m, bits, __ATOMIC_RELAXED);
+        else __atomic_and_fetch(m, ~bits, __ATOMIC_RELAXED);
     }
 }
 
 static bool is_marked(uint64_t address, uint64_t size)
 {
+    uint8_t bits;
     for (uint64_t n; size; address += n, size -= n) {
-        n = PAGE - address % PAGE < size ? PAGE - address % PAGE : size;
-        uint8_t *m = marks_at(address, false);
-        if (m && memchr(m, 1, n)) return true;
+        n = together(address, size, &bits);
+        if (marks[address / 8 % MARKS] & bits) return true;
     }
     return false;
 }
@@ -151,6 +143,11 @@ int main(int argc, char **argv)
     inlay_option_uint(&input, "fd", 'f', "the descriptor whose data are followed (default 0)");
     inlay_init(&argc, &argv, "which branches hang on what the program reads");
     marked = inlay_local_new(sizeof(uint64_t));
+    marks = mmap(NULL, MARKS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (marks == MAP_FAILED) {
+        inlay_warn("no room for 16 TB of addresses for marks: is there a limit (ulimit -v)?");
+        return 1;
+    }
     inlay_on_insn(each_insn, NULL);
     inlay_on_syscall_exit(after_call, NULL);
     inlay_on_exit(report, NULL);

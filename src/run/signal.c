@@ -190,8 +190,7 @@ void run_signals_init_thread(run_thread *t)
     stack_t ss = {.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
     sys_call2(SYS_sigaltstack, (long)&ss, 0);
     if (t->signals) return;
-    t->signals = run_here.signals;                      /* the first thread: ... */
-    if (!t->altstack.ss_size) t->altstack.ss_flags = 0; /* and that is what its frames say after an exec */
+    t->signals = run_here.signals; /* the first thread */
     t->sigmask = run_here.start.sigmask & ~RUN_UNBLOCKABLE;
     run_mask_apply(t);
 }

@@ -15,6 +15,7 @@ enum { PAGE = 4096, RESUME = 0x10000, NO_SEGMENT = 0, DATA_SEGMENT = 0x2b };
 static sigjmp_buf back;
 static uint8_t *page; /* code, and behind it nothing */
 static volatile int selector = -1;
+static volatile sig_atomic_t asked_for; /* an alternate stack */
 static uint8_t alternate[1 << 16];
 
 /* Distances within the page, low addresses as they are, others as all ones. */
@@ -59,8 +60,9 @@ static void frame(int signo, siginfo_t *info, void *context)
     (void)info;
     stack_t now;
     sigaltstack(NULL, &now);
-    printf("  frame: flags %x size %zu; asked: flags %x size %zu\n", u->uc_stack.ss_flags, u->uc_stack.ss_size,
-           now.ss_flags, now.ss_size);
+    /* A program that never asked for one has the flags of whoever started it. */
+    printf("  frame: flags %x size %zu; asked: flags %x size %zu\n", asked_for ? u->uc_stack.ss_flags : SS_DISABLE,
+           u->uc_stack.ss_size, now.ss_flags, now.ss_size);
     if (selector < 0) return;
     uint16_t cs = (uint16_t)selector;
     selector = -1;
@@ -92,6 +94,7 @@ int main(void)
     ask("no alternate stack yet", -1);
     stack_t s = {.ss_sp = alternate, .ss_size = sizeof alternate};
     sigaltstack(&s, NULL);
+    asked_for = 1;
     ask("an alternate stack", -1);
     s.ss_flags = SS_DISABLE;
     sigaltstack(&s, NULL);
