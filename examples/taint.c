@@ -18,7 +18,7 @@ enum { FLAGS = 63, FLOAT = 62, VECTORS = 16 }; /* bits of a set of registers */
 static uint8_t *marks;
 static uint64_t input;
 
-typedef struct step { /* an instruction, by its address */
+typedef struct step {              /* an instruction, by its address */
     uint64_t reads, writes, keeps; /* `keeps`: written in part */
     inlay_counter executed, tainted;
     char text[8];
@@ -114,8 +114,7 @@ static void after_call(inlay_thread *t, inlay_syscall *c, void *arg)
     (void)t, (void)arg;
     const char *name = inlay_syscall_name(c->number);
     bool reads = name && (!strcmp(name, "read") || !strcmp(name, "pread64") || !strcmp(name, "recvfrom"));
-    if (reads && (uint64_t)c->args[0] == input && c->result > 0)
-        mark((uint64_t)c->args[1], (uint64_t)c->result, true);
+    if (reads && (uint64_t)c->args[0] == input && c->result > 0) mark((uint64_t)c->args[1], (uint64_t)c->result, true);
 }
 
 static void line(uint64_t address, void *record, void *arg)

@@ -35,13 +35,12 @@
 #include "base/sys.h"
 
 #include <cpuid.h>
-#include <linux/sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
+#include <sys/ucontext.h>
 
 enum x86_bases { X86_BASES_BY_INSTRUCTION, X86_BASES_BY_CALL, X86_BASES_NOT };
 
@@ -52,31 +51,46 @@ extern bool x86_bases_by_call __attribute__((visibility("hidden")));
 extern bool x86_bases_late __attribute__((visibility("hidden")));
 enum x86_bases x86_bases_choose(uint64_t hwcap2);
 
-/* A child in the same memory tries to read one; it touches nothing, and would die of it as if it handled no signals. */
+/* A handler that goes on behind the instruction below, with the carry flag set. */
+static __attribute__((naked, unused)) void x86_bases_illegal(void)
+{
+    _Static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]) == 168, "what follows");
+    _Static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_EFL]) == 176, "what follows");
+    __asm__("addq $5, 168(%rdx)\n\t"
+            "orq $1, 176(%rdx)\n\t"
+            "ret");
+}
+
+static __attribute__((naked, unused)) void x86_bases_back(void)
+{
+    _Static_assert(SYS_rt_sigreturn == 15, "what follows");
+    __asm__("mov $15, %eax\n\t"
+            "syscall");
+}
+
+/* Tried, while there is one thread. No child is made for it, which whoever counts processes would see. */
 static inline bool x86_bases_readable(void)
 {
+    enum { RESTORER = 0x04000000 };
     struct {
-        void (*handler)(int);
-        uint64_t flags, restorer, mask;
-    } fresh = {0}, before;
-    register long r10 __asm__("r10") = 0;
-    long child, flags = CLONE_VM | CLONE_VFORK;
-    int status = 1;
-    sys_call4(SYS_rt_sigaction, SIGILL, (long)&fresh, (long)&before, sizeof fresh.mask);
-    __asm__ volatile("syscall\n\t"
-                     "test %%rax, %%rax\n\t"
-                     "jnz 1f\n\t"
+        void (*handler)(void);
+        uint64_t flags;
+        void (*restorer)(void);
+        uint64_t mask;
+    } ours = {x86_bases_illegal, SA_SIGINFO | RESTORER, x86_bases_back, 0}, before;
+    uint64_t illegal = 1ull << (SIGILL - 1), mask;
+    bool readable;
+    sys_call4(SYS_rt_sigaction, SIGILL, (long)&ours, (long)&before, sizeof mask);
+    sys_call4(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&illegal, (long)&mask, sizeof mask);
+    __asm__ volatile("clc\n\t"
                      "rdfsbase %%rcx\n\t"
-                     "mov %[exit], %%eax\n\t"
-                     "xor %%edi, %%edi\n\t"
-                     "syscall\n"
-                     "1:"
-                     : "=a"(child), "+D"(flags), "+r"(r10)
-                     : "0"((long)SYS_clone), "S"(0l), "d"(0l), [exit] "i"(SYS_exit)
-                     : "rcx", "r11", "memory", "cc");
-    if (child > 0) sys_call4(SYS_wait4, child, (long)&status, __WALL, 0);
-    sys_call4(SYS_rt_sigaction, SIGILL, (long)&before, 0, sizeof fresh.mask);
-    return child > 0 && !status;
+                     "setnc %0"
+                     : "=r"(readable)
+                     :
+                     : "rcx", "memory", "cc");
+    sys_call4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof mask);
+    sys_call4(SYS_rt_sigaction, SIGILL, (long)&before, 0, sizeof mask);
+    return readable;
 }
 
 static inline enum x86_bases x86_bases_of(uint64_t hwcap2)
