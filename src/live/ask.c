@@ -284,14 +284,14 @@ static inl_status take_report(ask *a, inl_error *e)
     return s;
 }
 
-/* One of Inlay's is the kernel's where the program has none. */
+/* One of Inlay's is the kernel's. */
 static inl_status take_stack(ask *a, remote *r, const move_ask_thread *t, inl_error *e)
 {
     enum { DISABLE = 2 };
-    uint64_t none[3] = {0, DISABLE, 0};
+    uint64_t own[3] = {t->stack, t->stack_size ? t->stack_flags : DISABLE, t->stack_size};
     long answer, at = (long)stack_high(a);
-    if (!t->knows_stack || t->stack_size) return INL_OK;
-    inl_status s = remote_write(r, (uint64_t)at, none, sizeof none, e);
+    if (!t->knows_stack) return INL_OK;
+    inl_status s = remote_write(r, (uint64_t)at, own, sizeof own, e);
     return s == INL_OK ? remote_call(r, &answer, SYS_sigaltstack, (long[6]){at}, e) : s;
 }
 

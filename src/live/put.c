@@ -429,7 +429,7 @@ static inl_status settle_thread(put *p, remote *r, const move_live_thread *t, in
 {
     remote_registers_set_block(&r->regs, t->block);
     remote_set_context(r, &t->ctx);
-    return t->tells_stack ? set_alternate(p, r, t, e) : INL_OK;
+    return set_alternate(p, r, t, e);
 }
 
 static inl_status settle_threads(put *p, inl_error *e)

@@ -26,7 +26,6 @@ typedef struct move_live_thread {
     uint64_t stack, stack_flags, stack_size; /* its alternate one, as the kernel has it; answer: as it is to be told */
     weave_context ctx;                       /* as it stands; answer: pc where it is to go on */
     uint64_t block;                          /* answer: its thread block */
-    uint64_t tells_stack;                    /* answer: is it to be told? */
     uint64_t slot;                           /* its place in the parking area; 0: none */
 } move_live_thread;
 

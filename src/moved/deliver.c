@@ -1,16 +1,17 @@
-/* Signals of a rewritten program. Masks, alternate stacks, frames and sigreturn are the kernel's; only the
- * actions are virtual: the kernel has moved_signal_entry for each signal that the program handles or that
- * would kill it. What is interrupted decides:
+/* Signals of a rewritten program. Masks, frames and sigreturn are the kernel's; actions and alternate stacks are
+ * virtual: the kernel has moved_signal_entry for each signal that the program handles or that would kill it, and calls
+ * it on a stack of Inlay's with all but faults blocked. What is interrupted decides:
  *
- *   code that is not rewritten     the program's handler is jumped to, as if the kernel had called it
+ *   code that is not rewritten     the program's handler is entered, as if the kernel had called it
  *   moved code                     the same, with a frame that shows the program's own state (<isa>/frames.c)
  *   a snippet, a signal sent       steps are made, everything blocked, to the next instruction of the
  *                                  program; there the signal is sent again
  *   an analysis routine            the same, from its return on
  *   the runtime                    only faults arrive there: an error of Inlay's, or one of a copy from
  *                                  the program's memory; a sent one waits, blocked
- *   another signal's way to here   the program's handler is jumped to, and what that signal is still to find in
- *                                  the slots comes back at its return; if that one will wait, so does this
+ *
+ * A handler is entered by the kernel's way back from here, which sets its registers, its mask and its stack at once:
+ * no other signal can come in between, and the program's alternate stack has nothing on it but what it has natively.
  *
  * A signal that kills runs the end of the tool first, then the default action: at a fault by returning to
  * the instruction, so that a core shows it.
@@ -35,20 +36,26 @@ static bool is_ours(int signo, const run_action *a)
     return RUN_BIT(signo) & RUN_FAULTS || run_signal_matters(signo, a);
 }
 
-/* run_engine.install. A fatal one may be for a stack that is used up: it takes the alternate stack. */
+static bool is_handled(const run_action *a) { return a->handler != RUN_DEFAULT && a->handler != RUN_IGNORE; }
+
+/* Where its handler returns to: by the gate. */
+static uint64_t restorer_of(const run_action *a)
+{
+    bool good = a->flags & SA_RESTORER && is_handled(a) && moved_returns_by_gate(a->restorer);
+    return good ? a->restorer : moved_restorer_at();
+}
+
+/* run_engine.install. Faults may come while one is on its way: copies from the program's memory end by them. */
 void moved_install(int signo, const run_action *a)
 {
     run_action k = *a;
     if (is_ours(signo, a)) {
-        bool handled = a->handler != RUN_DEFAULT && a->handler != RUN_IGNORE;
-        uint64_t kept = SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT | SA_NODEFER | SA_ONSTACK;
+        uint64_t kept = SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT;
         k.handler = (uint64_t)(uintptr_t)moved_signal_entry;
-        k.flags = SA_SIGINFO | SA_RESTORER | (a->flags & kept);
-        if (!handled) k.flags |= SA_ONSTACK;
+        k.flags = SA_SIGINFO | SA_RESTORER | SA_ONSTACK | SA_NODEFER | (a->flags & kept);
         if (!run_signal_matters(signo, a)) k.flags |= SA_RESTART;
-        if (!handled) k.mask = ~RUN_FAULTS;
-        if (!(a->flags & SA_RESTORER) || !handled || !moved_returns_by_gate(a->restorer))
-            k.restorer = moved_restorer_at();
+        k.mask = ~RUN_FAULTS;
+        k.restorer = restorer_of(a);
     }
     sys_call4(SYS_rt_sigaction, signo, (long)&k, 0, sizeof k.mask);
 }
@@ -135,12 +142,6 @@ bool moved_in_delivery(uint64_t pc)
     return pc >= run_here.start.tool_low && pc < run_here.start.tool_high && !moved_in_gate(pc);
 }
 
-/* Two signals at once: the kernel lets the second in where the first one begins. */
-static bool is_arriving(uint64_t pc)
-{
-    return pc >= (uint64_t)(uintptr_t)moved_signal_entry && pc < (uint64_t)(uintptr_t)moved_signal_entered;
-}
-
 /* In the gate, while the kernel has Inlay's mask, which lets the faults in: is a sent signal of their kind one that the
  * program blocks? */
 static bool is_blocked_in_gate(const run_thread *t, int signo, uint64_t pc)
@@ -167,9 +168,27 @@ static void locate(run_thread *t, void *uc, const siginfo_t *info, bool fault, m
     c->pc = at->pc;
 }
 
+static uint64_t mask_in_handler(int signo, const run_action *a, void *uc)
+{
+    return *run_uc_mask(uc) | a->mask | (a->flags & SA_NODEFER ? 0 : RUN_BIT(signo));
+}
+
+/* By the kernel, or, where its frame is on the program's stack, by a jump. */
+static moved_jump enter(run_thread *t, int signo, const run_action *a, void *uc, uint64_t frame, uint64_t to,
+                        const weave_context *c)
+{
+    moved_handler h = {a->handler, restorer_of(a), mask_in_handler(signo, a, uc)};
+    if (moved_frame_is_ours(t, frame)) {
+        moved_frame_enter(t, (run_frame *)frame, to, &h, c);
+        return (moved_jump){0, 0};
+    }
+    run_kernel_mask_set(h.mask);
+    return (moved_jump){h.at, to};
+}
+
 static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t frame, bool fault)
 {
-    moved_jump none = {0, 0}, to;
+    moved_jump none = {0, 0};
     run_action a = take_action(t, signo);
     if (fault && a.handler == RUN_IGNORE) a.handler = RUN_DEFAULT;
     if (!fault && !run_signal_matters(signo, &a)) return none;
@@ -184,9 +203,9 @@ static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, u
         if (fault || run_kills_by_default(signo)) die(t, signo, fault);
         return none;
     }
-    to = (moved_jump){a.handler, moved_frame_show(t, frame, &at, &c)};
-    if (!to.sp) die(t, SIGSEGV, false);
-    return to;
+    uint64_t to = moved_frame_show(t, frame, &a, &at, &c);
+    if (!to) die(t, SIGSEGV, false);
+    return enter(t, signo, &a, uc, frame, to, &c);
 }
 
 /* --- waiting --- */
@@ -273,23 +292,16 @@ static void begin_wait(run_thread *t, const siginfo_t *info, void *uc)
     go_on(t, uc);
 }
 
-/* A step faults. Its handler may never return: what waits is sent again now, to come under the mask that the
- * fault's handler runs with natively. Answers that mask. */
-static uint64_t fault_comes_first(run_thread *t, int signo, void *uc)
-{
-    const run_action *a = &t->signals->action[signo];
-    uint64_t mask = t->pending.mask | a->mask | (a->flags & SA_NODEFER ? 0 : RUN_BIT(signo));
-    end_wait(t, uc, false);
-    return mask;
-}
-
 /* --- the whole --- */
 
 /* A thread that Inlay does not know: started by a call that could not be patched. */
-static moved_jump deliver_elsewhere(int signo, uint64_t frame, bool fault)
+static moved_jump deliver_elsewhere(int signo, void *uc, uint64_t frame, bool fault)
 {
     run_action a = run_here.signals ? run_here.signals->action[signo] : (run_action){0};
-    if (a.handler != RUN_DEFAULT && a.handler != RUN_IGNORE) return (moved_jump){a.handler, frame};
+    if (is_handled(&a)) {
+        run_kernel_mask_set(mask_in_handler(signo, &a, uc));
+        return (moved_jump){a.handler, frame};
+    }
     if (!fault && !run_signal_matters(signo, &a)) return (moved_jump){0, 0};
     run_signal_default(signo);
     if (!fault) run_signal_self(signo);
@@ -410,8 +422,7 @@ static moved_jump arrived(run_thread *t, int signo, siginfo_t *info, void *uc, u
     if (is_no_step(info, uc)) return back;
     if (run_hung_is_timer(info) && !t->pending.present) return back;
     if (!fault && t->pending.present && hung_again(t, info, uc)) return back;
-    bool after_another = t->frame.in_tool && is_arriving(run_uc_pc(uc)); /* which is about to begin to wait */
-    if (!fault && (t->pending.present || after_another || is_blocked_in_gate(t, signo, run_uc_pc(uc)))) {
+    if (!fault && (t->pending.present || is_blocked_in_gate(t, signo, run_uc_pc(uc)))) {
         postpone(info, uc);
         return back;
     }
@@ -419,12 +430,10 @@ static moved_jump arrived(run_thread *t, int signo, siginfo_t *info, void *uc, u
         begin_wait(t, info, uc);
         return back;
     }
-    bool interrupts = t->pending.present;
-    uint64_t mask = interrupts ? fault_comes_first(t, signo, uc) : 0;
+    /* A step faults, whose handler may never return: what waits is sent again now, to come under the handler's mask. */
+    if (t->pending.present) end_wait(t, uc, false);
     moved_of(t)->forced = false;
-    moved_jump to = deliver(t, signo, info, uc, frame, fault);
-    if (interrupts && to.handler) run_kernel_mask_set(mask);
-    return to;
+    return deliver(t, signo, info, uc, frame, fault);
 }
 
 /* Called by moved_signal_entry; `t` is NULL in a thread without a block. */
@@ -432,7 +441,7 @@ moved_jump moved_deliver(int signo, siginfo_t *info, void *uc, run_thread *t, ui
 {
     bool fault = !run_signal_unmark(info) && run_signal_is_fault(signo, info);
     if (fault && run_own_call_failed(signo, info, uc)) return (moved_jump){0, 0};
-    if (!t) return deliver_elsewhere(signo, frame, fault);
+    if (!t) return deliver_elsewhere(signo, uc, frame, fault);
     moved_stepped step = moved_step_ended(t, info, uc);
     moved_jump to = arrived(t, signo, info, uc, frame, fault, step);
     if (step == MOVED_STEP_CUT && !to.handler && t->pending.present) go_on(t, uc);

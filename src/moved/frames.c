@@ -6,10 +6,13 @@
  *     cookie ^ address of the frame | new address | original address | what is kept, 0: nothing
  *                                   | the instruction's new place | in front of its snippets?
  *
- * Where something waits in the thread's slots, the frame moves down to make room for what is kept of them (how,
- * <isa>/frames.c says). It also moves when the kernel used Inlay's alternate stack and the program has none: below what
- * the program has on its stack, with its vector state. A handler that never returns leaves nothing behind but its
- * stack.
+ * The kernel's is on a stack of Inlay's, and is copied to where it would have put it: below what the program has on
+ * its stack, or onto its alternate one. Where something waits in the thread's slots, what is kept of them lies behind
+ * the copy; if an alternate stack has no room for that too, it is kept in the thread's own memory, where the last few
+ * are. The handler is entered by the kernel's own one, which sets registers and mask in one (deliver.c).
+ *
+ * A thread whose alternate stack was set unseen has frames on its own stack: they move down there, to make room (how,
+ * <isa>/frames.c says). A handler that never returns leaves nothing behind but its stack.
  *
  * rt_sigreturn comes through the gate. Where the handler left the address alone the thread goes on exactly where
  * it was, junk included, with what the handler changed in the registers and slots; where it is another address
@@ -45,15 +48,15 @@ static uint64_t mark_of(uint64_t at)
 
 /* --- on the way to the handler --- */
 
-/* While the program has no alternate stack it sees none. The kernel takes one that disarms itself away for any
- * handler. */
-static void hide_stack(run_thread *t, run_frame *f)
+/* An alternate stack that disarms itself is away for any handler. */
+static void show_stack(run_thread *t, run_frame *f, bool ours)
 {
+    if (ours) f->stack = t->altstack;
+    else t->altstack = f->stack;
     if (t->altstack.ss_flags & (int)SS_AUTODISARM) t->altstack = (stack_t){.ss_flags = SS_DISABLE};
-    if (f->stack.ss_sp == t->signal_stack) f->stack = (stack_t){.ss_flags = SS_DISABLE};
 }
 
-static bool is_on_our_stack(const run_thread *t, uint64_t sp)
+bool moved_frame_is_ours(const run_thread *t, uint64_t sp)
 {
     return sp - (uint64_t)(uintptr_t)t->signal_stack < t->signal_stack_size;
 }
@@ -69,15 +72,47 @@ static void keep(const run_thread *t, const weave_context *c, const moved_where 
     k->state = at->state;
 }
 
-uint64_t moved_frame_show(run_thread *t, uint64_t sp, const moved_where *at, const weave_context *c)
+/* Some are enough: in so small a stack there is not room for two frames. */
+static uint64_t keep_apart(run_thread *t, const kept *k)
+{
+    enum { SPARE = 8 };
+    kept *all = t->signal_stack; /* its low end */
+    all += moved_of(t)->spared++ % SPARE;
+    *all = *k;
+    return (uint64_t)(uintptr_t)all;
+}
+
+static uint64_t move_frame(run_thread *t, uint64_t sp, moved_way way, const kept *k)
+{
+    uint64_t kept_at = 0, to;
+    way.room = k ? sizeof *k : 0;
+    to = moved_frame_move(sp, &way, &kept_at);
+    bool apart = !to && k && way.least;
+    if (apart) {
+        way.room = 0;
+        to = moved_frame_move(sp, &way, &kept_at);
+        kept_at = keep_apart(t, k);
+    }
+    if (!to || (k && !apart && !run_write(kept_at, k, sizeof *k))) return 0;
+    uint64_t *mark = moved_frame_marks((run_frame *)to);
+    if (k) mark[MARK_KEPT] = kept_at;
+    if (mark[MARK]) mark[MARK] = mark_of(to);
+    return to;
+}
+
+uint64_t moved_frame_show(run_thread *t, uint64_t sp, const run_action *a, const moved_where *at,
+                          const weave_context *c)
 {
     run_frame *f = (run_frame *)sp;
-    uint64_t *mark = moved_frame_marks(f), kept_at = 0;
+    uint64_t *mark = moved_frame_marks(f);
+    moved_way way = {0};
     kept k;
     weave_context found;
-    bool keeps = at->kind == MOVED_KEPT, astray = is_on_our_stack(t, sp);
+    bool keeps = at->kind == MOVED_KEPT, ours = moved_frame_is_ours(t, sp), bounded = false;
     run_uc_context(&f->flags, t, 0, &found);
-    hide_stack(t, f);
+    if (ours) way.below = run_altstack_top(t, a, run_sp(c), &bounded);
+    if (bounded) way.least = (uint64_t)(uintptr_t)t->altstack.ss_sp + 1;
+    show_stack(t, f, ours);
     memset(mark, 0, MARK_WORDS * sizeof *mark);
     if (at->kind != MOVED_PLAIN) {
         siginfo_t *info = (siginfo_t *)f->info;
@@ -90,13 +125,7 @@ uint64_t moved_frame_show(run_thread *t, uint64_t sp, const moved_where *at, con
         mark[MARK_PLACE] = at->place;
         mark[MARK_BEFORE] = at->before;
     }
-    if (!keeps && !astray) return sp;
-    uint64_t to = moved_frame_move(sp, keeps ? sizeof k : 0, astray, &kept_at);
-    if (!to || (keeps && !run_write(kept_at, &k, sizeof k))) return 0;
-    mark = moved_frame_marks((run_frame *)to);
-    if (keeps) mark[MARK_KEPT] = kept_at;
-    if (mark[MARK]) mark[MARK] = mark_of(to);
-    return to;
+    return keeps || ours ? move_frame(t, sp, way, keeps ? &k : NULL) : sp;
 }
 
 /* --- and back --- */
@@ -141,18 +170,13 @@ static void go_back(run_thread *t, run_frame *f, uint64_t at)
     moved_frame_set(f, &c);
 }
 
-/* The alternate stack is what the frame says, but never none. */
+/* The program's alternate stack is what the frame says, the kernel's Inlay's. */
 static void take_stack(run_thread *t, run_frame *f)
 {
-    stack_t *s = &f->stack;
     weave_context c;
-    int mode = s->ss_flags & ~(int)SS_AUTODISARM;
     run_uc_context(&f->flags, t, 0, &c);
-    if (!run_altstack_active(t, run_sp(&c))) {
-        if (mode == SS_DISABLE) t->altstack = (stack_t){.ss_flags = SS_DISABLE};
-        else if ((mode == 0 || mode == SS_ONSTACK) && s->ss_size >= RUN_LEAST_ALTSTACK) t->altstack = *s;
-    }
-    if (!t->altstack.ss_size) *s = (stack_t){.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
+    run_altstack_take(t, &f->stack, run_sp(&c));
+    f->stack = run_altstack_own(t);
 }
 
 void moved_sigreturn(run_thread *t)

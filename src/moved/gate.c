@@ -91,12 +91,12 @@ static long run_exec(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uin
 
 /* --- the rest --- */
 
-/* The kernel has the program's, or else one of Inlay's. */
+/* The kernel has Inlay's, unless the program has set its own by a call that was not seen. */
 static long run_sigaltstack(run_thread *t, uint64_t ss, uint64_t old)
 {
     long answer = run_sys_sigaltstack(t, ss, old);
-    stack_t ours = {.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
-    if (ss) sys_call2(SYS_sigaltstack, (long)(t->altstack.ss_size ? &t->altstack : &ours), 0);
+    stack_t ours = run_altstack_own(t);
+    if (ss) sys_call2(SYS_sigaltstack, (long)&ours, 0);
     return answer;
 }
 

@@ -79,15 +79,14 @@ static stack_t alternate_of(const move_live_thread *t)
     return s.ss_flags & SS_DISABLE ? (stack_t){.ss_flags = SS_DISABLE} : s;
 }
 
-/* What the kernel is to be told: of the first thread, which has told it of the tool's, in any case. */
-static void answer(move_live_thread *as, const run_thread *t, bool first)
+/* What the kernel is to be told. */
+static void answer(move_live_thread *as, const run_thread *t)
 {
-    bool own = t->altstack.ss_size != 0;
+    stack_t own = run_altstack_own(t);
     as->block = (uint64_t)(uintptr_t)t;
-    as->tells_stack = first || !own;
-    as->stack = (uint64_t)(uintptr_t)(own ? t->altstack.ss_sp : t->signal_stack);
-    as->stack_size = own ? t->altstack.ss_size : t->signal_stack_size;
-    as->stack_flags = own ? (uint64_t)(uint32_t)t->altstack.ss_flags : 0;
+    as->stack = (uint64_t)(uintptr_t)own.ss_sp;
+    as->stack_size = own.ss_size;
+    as->stack_flags = (uint64_t)(uint32_t)own.ss_flags;
 }
 
 void moved_live_first(run_thread *t)
@@ -95,7 +94,7 @@ void moved_live_first(run_thread *t)
     move_live_thread *as = &found()->threads[0];
     t->altstack = alternate_of(as);
     run_bases_take(t, &as->ctx);
-    answer(as, t, true);
+    answer(as, t);
 }
 
 inl_status moved_live_others(void (*begins)(void *arg, run_thread *), void *arg, inl_error *e)
@@ -107,7 +106,7 @@ inl_status moved_live_others(void (*begins)(void *arg, run_thread *), void *arg,
         run_thread *t = run_thread_adopt((int)as->tid, &as->ctx, as->sigmask, &alternate, e);
         if (!t) return e ? e->code : INL_ERR_NO_MEMORY;
         moved_of(t)->mask = as->sigmask;
-        answer(as, t, false);
+        answer(as, t);
         if (begins) begins(arg, t);
     }
     return INL_OK;
@@ -127,7 +126,7 @@ static void settle(move_live *live)
         moved_fill_slots((run_thread *)as->block, &as->ctx);
         moved_park_settle(as->slot, &as->ctx);
         moved_park_block(as->slot, as->block);
-        if (as->tells_stack) moved_park_stack(as->slot, as->stack, as->stack_flags, as->stack_size);
+        moved_park_stack(as->slot, as->stack, as->stack_flags, as->stack_size);
     }
     put_hooks(live);
     moved_note_numbers();

@@ -24,6 +24,7 @@ typedef struct moved_own {
      * whose trap may come late. */
     uint32_t steps;
     bool forced, stepped;
+    uint32_t spared; /* frames.c: so many have been kept apart */
     uint64_t last;
     uint64_t finds; /* the frame of a finder that it has called (finders.c); 0: of none */
     uint64_t seen; /* what moved_unwinds has answered, its registers then; how long it has run since, how often slept */
@@ -176,7 +177,8 @@ void moved_enter_run(run_thread *, uint64_t place, bool before);
 /* --- frames.c --- */
 /* Prepares the frame at `sp` for the program's handler, with the registers of `c`; where it is then, 0: there
  * is no room for it. */
-uint64_t moved_frame_show(run_thread *, uint64_t sp, const moved_where *, const weave_context *c);
+uint64_t moved_frame_show(run_thread *, uint64_t sp, const run_action *, const moved_where *, const weave_context *c);
+bool moved_frame_is_ours(const run_thread *, uint64_t sp); /* on the stack of Inlay's for signals? */
 void moved_sigreturn(run_thread *) __attribute__((noreturn));
 /* Every slot holds what its register does. */
 void moved_fill_slots(run_thread *, const weave_context *);
@@ -185,9 +187,17 @@ void moved_fill_slots(run_thread *, const weave_context *);
 /* Words of the frame's context that the kernel leaves alone, at least six. */
 uint64_t *moved_frame_marks(const run_frame *);
 void moved_frame_set(run_frame *, const weave_context *);
-/* Moves the frame down, with `room` bytes behind it, or onto the stack of the registers in it; where it is then, 0:
- * there is no room. */
-uint64_t moved_frame_move(uint64_t from, size_t room, bool to_own_stack, uint64_t *room_at);
+/* Moves a frame, with room for what is kept behind it; where it is then, 0: it would be lower than it may. */
+typedef struct moved_way {
+    uint64_t below, least; /* 0: below where it is; and as low as it likes */
+    size_t room;
+} moved_way;
+uint64_t moved_frame_move(uint64_t from, const moved_way *, uint64_t *room_at);
+/* The kernel's frame becomes one with which it enters a handler, whose own is at `to`: from the registers of `c`. */
+typedef struct moved_handler {
+    uint64_t at, restorer, mask;
+} moved_handler;
+void moved_frame_enter(run_thread *, run_frame *, uint64_t to, const moved_handler *, const weave_context *c);
 /* What of `spilled` is parked in another way than in its slot, in registers that are the program's own. */
 void moved_park_otherwise(const run_thread *, weave_context *, isa_regs spilled);
 /* Does the way back from a handler, by this restorer, come by the gate? */

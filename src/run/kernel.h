@@ -237,12 +237,20 @@ void run_vectors_init(run_thread *t);
 void run_vectors_inherit(run_thread *child, const run_thread *t);
 /* The kernel's frame at a signal of Inlay's tells which of the features that must be asked for the thread uses. */
 void run_vectors_note(run_thread *t, const void *uc);
+/* altstack.c. The kernel's, which is Inlay's: where the program's code runs natively it is taken away for the time of
+ * a handler, since frames of faults in there may come anywhere. */
+stack_t run_altstack_own(const run_thread *t);
+bool run_altstack_holds(const run_thread *t, uint64_t sp);
+bool run_altstack_active(const run_thread *t, uint64_t sp);
+/* Below which address the frame of a signal goes that comes at `sp`; bounded: it must end on the alternate stack. */
+uint64_t run_altstack_top(const run_thread *t, const run_action *a, uint64_t sp, bool *bounded);
+/* It becomes what a handler's frame says, whose code had `sp`. */
+void run_altstack_take(run_thread *t, const stack_t *s, uint64_t sp);
 /* Builds the frame the kernel would build and points `ctx` at the handler; `saved` is the mask to
  * return to. False: the stack cannot take it. */
 bool run_sigframe_push(run_thread *t, int signo, const siginfo_t *info, const run_action *a, uint64_t saved);
 /* The opposite: context, vector state, alternate stack; the mask goes to *mask. */
 bool run_sigframe_pop(run_thread *t, uint64_t *mask);
-bool run_altstack_active(const run_thread *t, uint64_t sp);
 void run_trap_set(run_thread *t, int signo, int code, uint64_t addr); /* for faults found by the runtime */
 /* A handler has returned: where its frame names segments with which nothing can go on, the program is told. */
 void run_segments_look(run_thread *t);

@@ -187,7 +187,7 @@ void run_signals_release(run_signals *s)
 void run_signals_init_thread(run_thread *t)
 {
     t->tid = (int)sys_call0(SYS_gettid);
-    stack_t ss = {.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
+    stack_t ss = run_altstack_own(t);
     sys_call2(SYS_sigaltstack, (long)&ss, 0);
     if (t->signals) return;
     t->signals = run_here.signals; /* the first thread */

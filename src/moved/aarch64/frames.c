@@ -44,23 +44,49 @@ static extra_record *extra_of(run_frame *f)
     return NULL;
 }
 
+static size_t bytes_of(run_frame *f)
+{
+    extra_record *extra = extra_of(f);
+    return (extra ? extra->at + extra->size - (uint64_t)(uintptr_t)f : sizeof *f) + RUN_FRAME_LINK;
+}
+
 /* The handler sees the registers of the frame in the two words behind it, too. */
 static void show_link(run_frame *f, size_t bytes)
 {
     memcpy((uint8_t *)f + bytes - RUN_FRAME_LINK, &f->mc.regs[RUN_X29], RUN_FRAME_LINK);
 }
 
-uint64_t moved_frame_move(uint64_t from, size_t room, bool to_own_stack, uint64_t *kept_at)
+uint64_t moved_frame_move(uint64_t from, const moved_way *way, uint64_t *room_at)
 {
     run_frame *f = (run_frame *)from;
     extra_record *extra = extra_of(f);
-    size_t bytes = (extra ? extra->at + extra->size - from : sizeof *f) + RUN_FRAME_LINK;
-    uint64_t low = to_own_stack ? f->mc.sp : from + bytes;
-    show_link(f, bytes);
-    *kept_at = low = (low - room) & ~15ull;
+    size_t bytes = bytes_of(f);
+    uint64_t low = way->below ? way->below : from + bytes, at = extra ? extra->at : 0;
+    *room_at = low = (low - way->room) & ~15ull;
     low = (low - bytes) & ~15ull;
+    if (low < way->least) return 0;
+    show_link(f, bytes);
     if (extra) extra->at += low - from;
-    return run_write(low, f, bytes) ? low : 0; /* from below on: it may overlap */
+    bool written = run_write(low, f, bytes); /* from below on: it may overlap */
+    if (extra && way->below) extra->at = at; /* the kernel's own goes on being one */
+    return written ? low : 0;
+}
+
+void moved_frame_enter(run_thread *t, run_frame *f, uint64_t to, const moved_handler *h, const weave_context *c)
+{
+    weave_context begins = *c;
+    int signo;
+    memcpy(&signo, f->info, sizeof signo);
+    begins.gpr[RUN_X0] = (uint64_t)signo;
+    begins.gpr[RUN_X1] = to;
+    begins.gpr[RUN_X2] = to + RUN_FRAME_CONTEXT;
+    begins.gpr[RUN_X29] = to + bytes_of(f) - RUN_FRAME_LINK;
+    begins.gpr[RUN_X30] = h->restorer;
+    run_set_sp(&begins, to);
+    begins.pc = h->at;
+    moved_frame_set(f, &begins);
+    f->mask = h->mask;
+    f->stack = run_altstack_own(t);
 }
 
 uint64_t moved_restorer_at(void) { return moved_handoff_data.return_to; }

@@ -1,9 +1,11 @@
 /* A signal's frame on x86-64 (moved/frames.c): the mark lies in the reserved words of the context. A frame that moves
- * is built again below what is kept, and the kernel's own stays where it is, since its vector state does:
+ * within the stack that the kernel has it on is built again below what is kept, and the kernel's own stays where it is,
+ * since its vector state does:
  *
  *     sp: frame, as shown | kept | the kernel's own frame | vector state */
 #include "moved/private.h"
 #include "run/x86_64/abi.h"
+#include "run/x86_64/sigvectors.h"
 
 #include <string.h>
 
@@ -32,20 +34,36 @@ size_t moved_vector_bytes(const uint8_t *state)
     return magic == FP_MAGIC ? size : LEGACY;
 }
 
-uint64_t moved_frame_move(uint64_t from, size_t room, bool to_own_stack, uint64_t *kept_at)
+uint64_t moved_frame_move(uint64_t from, const moved_way *way, uint64_t *room_at)
 {
     run_frame f = *(const run_frame *)from;
-    uint64_t low = from;
-    if (to_own_stack) low = (uint64_t)f.mc.gregs[REG_RSP] - RUN_RED_ZONE;
-    if (to_own_stack && f.mc.fpregs) {
-        size_t n = moved_vector_bytes((const uint8_t *)f.mc.fpregs);
-        low = (low - n) & ~63ull;
-        if (!run_write(low, f.mc.fpregs, n)) return 0;
-        f.mc.fpregs = (fpregset_t)low;
-    }
-    *kept_at = low = (low - room) & ~15ull;
-    low = ((low - sizeof f - 8) & ~15ull) + 8;
+    uint64_t low = way->below ? way->below : from;
+    const void *vectors = way->below ? f.mc.fpregs : NULL;
+    size_t bytes = vectors ? moved_vector_bytes(vectors) : 0;
+    if (vectors) f.mc.fpregs = (fpregset_t)(low = (low - bytes) & ~63ull);
+    *room_at = low = (low - way->room) & ~15ull;
+    low = ((low - sizeof f) & ~15ull) - 8;
+    if (low < way->least || (vectors && !run_write((uint64_t)f.mc.fpregs, vectors, bytes))) return 0;
     return run_write(low, &f, sizeof f) ? low : 0;
+}
+
+void moved_frame_enter(run_thread *t, run_frame *f, uint64_t to, const moved_handler *h, const weave_context *c)
+{
+    enum { FLAG_TF = 0x100, FLAG_DF = 0x400, FLAG_RF = 0x10000 };
+    weave_context begins = *c;
+    int signo;
+    memcpy(&signo, f->info, sizeof signo);
+    begins.gpr[RUN_RDI] = (uint64_t)signo;
+    begins.gpr[RUN_RAX] = 0;
+    begins.gpr[RUN_RSI] = to + RUN_FRAME_INFO;
+    begins.gpr[RUN_RDX] = to + RUN_FRAME_CONTEXT;
+    begins.gpr[RUN_RSP] = to;
+    begins.pc = h->at;
+    begins.flags &= ~(uint64_t)(FLAG_DF | FLAG_RF | FLAG_TF);
+    moved_frame_set(f, &begins);
+    f->mask = h->mask;
+    f->stack = run_altstack_own(t);
+    if (f->mc.fpregs) sigvectors_reset((uint8_t *)f->mc.fpregs);
 }
 
 uint64_t moved_restorer_at(void) { return (uint64_t)(uintptr_t)moved_restorer; }

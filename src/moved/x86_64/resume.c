@@ -38,7 +38,7 @@ static stack_t stack_now(const run_thread *t)
     stack_t stack = {0};
     bool known = sys_call2(SYS_sigaltstack, 0, (long)&stack) == 0 && stack.ss_size;
     stack.ss_flags &= ~SS_ONSTACK;
-    return known ? stack : (stack_t){.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
+    return known ? stack : run_altstack_own(t);
 }
 
 static void enter(run_thread *t, uint64_t mask) __attribute__((noreturn));

@@ -7,19 +7,6 @@
 #include "run/aarch64/abi.h"
 #include "run/aarch64/sigvectors.h"
 
-/* --- the alternate stack --- */
-
-static bool on_altstack(const run_thread *t, uint64_t sp)
-{
-    uint64_t low = (uint64_t)(uintptr_t)t->altstack.ss_sp;
-    return sp > low && sp - low <= t->altstack.ss_size;
-}
-
-bool run_altstack_active(const run_thread *t, uint64_t sp)
-{
-    return !(t->altstack.ss_flags & (int)SS_AUTODISARM) && on_altstack(t, sp);
-}
-
 /* --- building --- */
 
 static void fill_context(const run_thread *t, mcontext_t *mc)
@@ -35,17 +22,13 @@ static void fill_context(const run_thread *t, mcontext_t *mc)
  * cannot hold it. */
 static uint64_t place(const run_thread *t, const run_action *a, size_t records, uint64_t *link)
 {
-    uint64_t sp = run_sp(&t->ctx);
-    bool on_it = run_altstack_active(t, sp);
-    if (a->flags & SA_ONSTACK && t->altstack.ss_size && !on_it) {
-        sp = (uint64_t)(uintptr_t)t->altstack.ss_sp + t->altstack.ss_size;
-        on_it = true;
-    }
+    bool bounded;
+    uint64_t sp = run_altstack_top(t, a, run_sp(&t->ctx), &bounded);
     size_t size = RUN_FRAME_RECORDS + records;
     if (size < sizeof(run_frame)) size = sizeof(run_frame);
     *link = (sp - RUN_FRAME_LINK) & ~15ull;
     sp = *link - ((size + 15) & ~(size_t)15);
-    return on_it && !on_altstack(t, sp) ? 0 : sp;
+    return bounded && !run_altstack_holds(t, sp) ? 0 : sp;
 }
 
 static bool put_frame(const run_thread *t, uint64_t sp, const siginfo_t *info, uint64_t saved, size_t records)
@@ -94,14 +77,6 @@ bool run_sigframe_push(run_thread *t, int signo, const siginfo_t *info, const ru
 
 /* --- undoing --- */
 
-static void take_altstack(run_thread *t, const stack_t *s)
-{
-    int mode = s->ss_flags & ~(int)SS_AUTODISARM;
-    if (run_altstack_active(t, run_sp(&t->ctx))) return;
-    if (mode == SS_DISABLE) t->altstack = (stack_t){.ss_flags = s->ss_flags};
-    else if ((mode == 0 || mode == SS_ONSTACK) && s->ss_size >= RUN_LEAST_ALTSTACK) t->altstack = *s;
-}
-
 bool run_sigframe_pop(run_thread *t, uint64_t *mask)
 {
     weave_context *c = &t->ctx;
@@ -113,7 +88,7 @@ bool run_sigframe_pop(run_thread *t, uint64_t *mask)
     c->pc = f.mc.pc;
     c->flags = run_flags_unpacked(c->flags, f.mc.pstate);
     *mask = f.mask;
-    take_altstack(t, &f.stack);
+    run_altstack_take(t, &f.stack, run_sp(c));
     return true;
 }
 

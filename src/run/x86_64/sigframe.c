@@ -25,19 +25,6 @@ enum {
 
 #define KERNEL_BEGINS 0x7ffffffff000ull /* from here on the kernel says that there is something, whatever there is */
 
-/* --- the alternate stack --- */
-
-static bool on_altstack(const run_thread *t, uint64_t sp)
-{
-    uint64_t low = (uint64_t)(uintptr_t)t->altstack.ss_sp;
-    return sp > low && sp - low <= t->altstack.ss_size;
-}
-
-bool run_altstack_active(const run_thread *t, uint64_t sp)
-{
-    return !(t->altstack.ss_flags & (int)SS_AUTODISARM) && on_altstack(t, sp);
-}
-
 /* --- building --- */
 
 static void fill_sigcontext(const run_thread *t, greg_t *g, uint64_t mask)
@@ -55,18 +42,12 @@ static void fill_sigcontext(const run_thread *t, greg_t *g, uint64_t mask)
 /* Where the frame goes: *fpstate and the answer, 0 when the alternate stack cannot hold it. */
 static uint64_t place(const run_thread *t, const run_action *a, uint64_t *fpstate)
 {
-    uint64_t sp = run_sp(&t->ctx);
-    bool nested = run_altstack_active(t, sp), entering = false;
-    sp -= RUN_RED_ZONE;
-    if (a->flags & SA_ONSTACK && t->altstack.ss_size && !run_altstack_active(t, sp)) {
-        sp = (uint64_t)(uintptr_t)t->altstack.ss_sp + t->altstack.ss_size;
-        entering = true;
-    }
+    bool bounded;
+    uint64_t sp = run_altstack_top(t, a, run_sp(&t->ctx), &bounded);
     sp = (sp - sigvectors_bytes(t)) & ~63ull;
     *fpstate = sp;
     sp = ((sp - sizeof(run_frame)) & ~15ull) - 8;
-    if ((nested || entering) && !on_altstack(t, sp)) return 0;
-    return sp;
+    return bounded && !run_altstack_holds(t, sp) ? 0 : sp;
 }
 
 bool run_sigframe_push(run_thread *t, int signo, const siginfo_t *info, const run_action *a, uint64_t saved)
@@ -102,14 +83,6 @@ bool run_sigframe_push(run_thread *t, int signo, const siginfo_t *info, const ru
 
 /* --- undoing --- */
 
-static void take_altstack(run_thread *t, const stack_t *s)
-{
-    int mode = s->ss_flags & ~(int)SS_AUTODISARM;
-    if (run_altstack_active(t, run_sp(&t->ctx))) return;
-    if (mode == SS_DISABLE) t->altstack = (stack_t){.ss_flags = s->ss_flags};
-    else if ((mode == 0 || mode == SS_ONSTACK) && s->ss_size >= RUN_LEAST_ALTSTACK) t->altstack = *s;
-}
-
 bool run_sigframe_pop(run_thread *t, uint64_t *mask)
 {
     weave_context *c = &t->ctx;
@@ -121,7 +94,7 @@ bool run_sigframe_pop(run_thread *t, uint64_t *mask)
     c->pc = (uint64_t)g[REG_RIP];
     c->flags = (c->flags & ~(uint64_t)RESTORED_FLAGS) | ((uint64_t)g[REG_EFL] & RESTORED_FLAGS);
     *mask = f.mask;
-    take_altstack(t, &f.stack);
+    run_altstack_take(t, &f.stack, run_sp(c));
     t->returns_to = (uint16_t)g[REG_CSGSFS] | 3; /* as the kernel does it */
     return true;
 }

@@ -60,15 +60,31 @@ static void set_pkru(uint8_t *area)
     memcpy(area + layout->part[X86_PART_PKRU].offset, &pkru, sizeof pkru);
 }
 
+static void set_legacy(uint8_t *area)
+{
+    uint32_t mxcsr = DEFAULT_MXCSR;
+    uint16_t control = DEFAULT_CONTROL;
+    memset(area, 0, SW_RESERVED);
+    memcpy(area, &control, sizeof control);
+    memcpy(area + MXCSR, &mxcsr, sizeof mxcsr);
+}
+
 void run_vectors_init(run_thread *t)
 {
     uint8_t *area = t->frame.vector_area;
-    uint32_t mxcsr = DEFAULT_MXCSR;
-    uint16_t control = DEFAULT_CONTROL;
-    memset(area, 0, LEGACY + HEADER);
-    memcpy(area, &control, sizeof control);
-    memcpy(area + MXCSR, &mxcsr, sizeof mxcsr);
+    set_legacy(area);
+    memset(area + SW_RESERVED, 0, LEGACY + HEADER - SW_RESERVED);
     if (layout->features >> X86_PART_PKRU & 1) set_pkru(area);
+}
+
+void sigvectors_reset(uint8_t *state)
+{
+    struct sw_bytes sw;
+    memcpy(&sw, state + SW_RESERVED, sizeof sw);
+    set_legacy(state);
+    if (sw.magic1 != FP_XSTATE_MAGIC1) return;
+    memset(state + LEGACY, 0, HEADER);
+    if (sw.features >> X86_PART_PKRU & 1) set_pkru(state);
 }
 
 void run_vectors_begin(run_thread *t)

@@ -12,6 +12,8 @@ void sigvectors_prepare(run_thread *);
 /* Bytes in the frame, with the word behind them. */
 uint64_t sigvectors_bytes(const run_thread *);
 bool sigvectors_put(const run_thread *, uint64_t to);
+/* In one of the kernel's frames: becomes what a handler begins with. */
+void sigvectors_reset(uint8_t *state);
 /* False: what is there cannot be loaded. `from` 0: a state as at a program's begin. */
 bool sigvectors_take(run_thread *, uint64_t from);
 /* The program has been granted features that must be asked for: from now on they are saved. */

@@ -1,0 +1,38 @@
+/* The alternate stack of a thread of the program's, which the kernel does not know of: it has one of Inlay's. */
+#include "run/kernel.h"
+#include INL_ARCH_HEADER(run, abi)
+#include INL_ARCH_HEADER(run, sigframe)
+
+stack_t run_altstack_own(const run_thread *t)
+{
+    int flags = run_here.engine->is_native ? (int)SS_AUTODISARM : 0;
+    return (stack_t){.ss_sp = t->signal_stack, .ss_flags = flags, .ss_size = t->signal_stack_size};
+}
+
+bool run_altstack_holds(const run_thread *t, uint64_t sp)
+{
+    uint64_t low = (uint64_t)(uintptr_t)t->altstack.ss_sp;
+    return sp > low && sp - low <= t->altstack.ss_size;
+}
+
+bool run_altstack_active(const run_thread *t, uint64_t sp)
+{
+    return !(t->altstack.ss_flags & (int)SS_AUTODISARM) && run_altstack_holds(t, sp);
+}
+
+uint64_t run_altstack_top(const run_thread *t, const run_action *a, uint64_t sp, bool *bounded)
+{
+    *bounded = run_altstack_active(t, sp);
+    sp -= RUN_RED_ZONE;
+    if (!(a->flags & SA_ONSTACK) || !t->altstack.ss_size || run_altstack_active(t, sp)) return sp;
+    *bounded = true;
+    return (uint64_t)(uintptr_t)t->altstack.ss_sp + t->altstack.ss_size;
+}
+
+void run_altstack_take(run_thread *t, const stack_t *s, uint64_t sp)
+{
+    int mode = s->ss_flags & ~(int)SS_AUTODISARM;
+    if (run_altstack_active(t, sp)) return;
+    if (mode == SS_DISABLE) t->altstack = (stack_t){.ss_flags = s->ss_flags};
+    else if ((mode == 0 || mode == SS_ONSTACK) && s->ss_size >= RUN_LEAST_ALTSTACK) t->altstack = *s;
+}
