@@ -1,6 +1,6 @@
 /* Signals of a rewritten program. Masks, frames and sigreturn are the kernel's; actions and alternate stacks are
  * virtual: the kernel has moved_signal_entry for each signal that the program handles or that would kill it, and calls
- * it on a stack of Inlay's with all but faults blocked. What is interrupted decides:
+ * it on a stack of Inlay's. What is interrupted decides:
  *
  *   code that is not rewritten     the program's handler is entered, as if the kernel had called it
  *   moved code                     the same, with a frame that shows the program's own state (<isa>/frames.c)
@@ -9,6 +9,8 @@
  *   an analysis routine            the same, from its return on
  *   the runtime                    only faults arrive there: an error of Inlay's, or one of a copy from
  *                                  the program's memory; a sent one waits, blocked
+ *
+ *   another signal's way to here   a sent one waits, blocked: it comes when the other's handler begins
  *
  * A handler is entered by the kernel's way back from here, which sets its registers, its mask and its stack at once:
  * no other signal can come in between, and the program's alternate stack has nothing on it but what it has natively.
@@ -45,16 +47,18 @@ static uint64_t restorer_of(const run_action *a)
     return good ? a->restorer : moved_restorer_at();
 }
 
-/* run_engine.install. Faults may come while one is on its way: copies from the program's memory end by them. */
+/* run_engine.install. Faults may come while one of their kind is on its way: copies from the program's memory end by
+ * them. */
 void moved_install(int signo, const run_action *a)
 {
     run_action k = *a;
     if (is_ours(signo, a)) {
-        uint64_t kept = SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT;
+        uint64_t kept = SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT | SA_NODEFER;
         k.handler = (uint64_t)(uintptr_t)moved_signal_entry;
-        k.flags = SA_SIGINFO | SA_RESTORER | SA_ONSTACK | SA_NODEFER | (a->flags & kept);
+        k.flags = SA_SIGINFO | SA_RESTORER | SA_ONSTACK | (a->flags & kept);
+        if (RUN_BIT(signo) & RUN_FAULTS) k.flags |= SA_NODEFER;
         if (!run_signal_matters(signo, a)) k.flags |= SA_RESTART;
-        k.mask = ~RUN_FAULTS;
+        k.mask = (is_handled(a) ? a->mask : ~0ull) & ~RUN_FAULTS;
         k.restorer = restorer_of(a);
     }
     sys_call4(SYS_rt_sigaction, signo, (long)&k, 0, sizeof k.mask);
@@ -168,16 +172,20 @@ static void locate(run_thread *t, void *uc, const siginfo_t *info, bool fault, m
     c->pc = at->pc;
 }
 
-static uint64_t mask_in_handler(int signo, const run_action *a, void *uc)
+/* What was blocked, and what the action blocks. A call that waits under a mask of its own is interrupted under that one;
+ * the kernel has it still, with what has been held back here. */
+static uint64_t mask_in_handler(int signo, const run_action *a, void *uc, uint64_t held)
 {
-    return *run_uc_mask(uc) | a->mask | (a->flags & SA_NODEFER ? 0 : RUN_BIT(signo));
+    uint64_t before = *run_uc_mask(uc);
+    if (run_uc_answer(uc) == -EINTR) sys_call4(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&before, sizeof before);
+    return (before & ~held) | a->mask | (a->flags & SA_NODEFER ? 0 : RUN_BIT(signo));
 }
 
 /* By the kernel, or, where its frame is on the program's stack, by a jump. */
 static moved_jump enter(run_thread *t, int signo, const run_action *a, void *uc, uint64_t frame, uint64_t to,
                         const weave_context *c)
 {
-    moved_handler h = {a->handler, restorer_of(a), mask_in_handler(signo, a, uc)};
+    moved_handler h = {a->handler, restorer_of(a), mask_in_handler(signo, a, uc, moved_of(t)->held)};
     if (moved_frame_is_ours(t, frame)) {
         moved_frame_enter(t, (run_frame *)frame, to, &h, c);
         return (moved_jump){0, 0};
@@ -210,11 +218,20 @@ static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, u
 
 /* --- waiting --- */
 
+/* It would come at once, into here, were it not blocked until the return. */
+static void send_back(run_thread *t, const siginfo_t *info)
+{
+    uint64_t bit = RUN_BIT(info->si_signo);
+    moved_of(t)->held |= bit;
+    sys_call4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&bit, 0, sizeof bit);
+    run_signal_send_back(info);
+}
+
 /* Stays with the kernel until the thread's mask allows it again. */
-static void postpone(const siginfo_t *info, void *uc)
+static void postpone(run_thread *t, const siginfo_t *info, void *uc)
 {
     *run_uc_mask(uc) |= RUN_BIT(info->si_signo);
-    run_signal_send_back(info);
+    send_back(t, info);
 }
 
 static void end_wait(run_thread *t, void *uc, bool forced)
@@ -224,7 +241,7 @@ static void end_wait(run_thread *t, void *uc, bool forced)
     moved_of(t)->forced = forced;
     *run_uc_mask(uc) = t->pending.mask;
     moved_uc_step(t, uc, false);
-    run_signal_send_back(&t->pending.info); /* blocked until the return from here */
+    send_back(t, &t->pending.info);
 }
 
 /* Does a sent signal find the program's state here? */
@@ -299,7 +316,7 @@ static moved_jump deliver_elsewhere(int signo, void *uc, uint64_t frame, bool fa
 {
     run_action a = run_here.signals ? run_here.signals->action[signo] : (run_action){0};
     if (is_handled(&a)) {
-        run_kernel_mask_set(mask_in_handler(signo, &a, uc));
+        run_kernel_mask_set(mask_in_handler(signo, &a, uc, 0));
         return (moved_jump){a.handler, frame};
     }
     if (!fault && !run_signal_matters(signo, &a)) return (moved_jump){0, 0};
@@ -366,17 +383,23 @@ static bool arrived_in_callback(run_thread *t, const siginfo_t *info, void *uc)
     return seen;
 }
 
-static moved_jump in_runtime(run_thread *t, int signo, const siginfo_t *info, void *uc, bool fault)
+/* Nobody but Inlay is there: a sent one waits, and only copies from the program's memory may fault. */
+static moved_jump put_off(run_thread *t, const siginfo_t *info, void *uc, bool fault)
 {
-    if (!fault && arrived_in_callback(t, info, uc)) return (moved_jump){0, 0};
     if (!fault) {
-        postpone(info, uc);
-    } else if (is_page_fault(signo) && run_in_safe_copy(run_uc_pc(uc))) {
+        postpone(t, info, uc);
+    } else if (is_page_fault(info->si_signo) && run_in_safe_copy(run_uc_pc(uc))) {
         run_uc_set_pc(uc, (uint64_t)(uintptr_t)run_safe_copy_done);
     } else {
         die_of_bug(t, info, uc);
     }
     return (moved_jump){0, 0};
+}
+
+static moved_jump in_runtime(run_thread *t, const siginfo_t *info, void *uc, bool fault)
+{
+    if (!fault && arrived_in_callback(t, info, uc)) return (moved_jump){0, 0};
+    return put_off(t, info, uc, fault);
 }
 
 /* A step of the program's own (the trap flag) that ends among snippets is none. */
@@ -406,9 +429,11 @@ static moved_jump arrived(run_thread *t, int signo, siginfo_t *info, void *uc, u
 {
     const moved_jump back = {0, 0};
     if (run_stepped_over(t, signo, info, uc)) return stepped_over(t, uc);
-    if (fault && is_inlays(t, run_uc_pc(uc)) && run_settings_fault(t, signo, uc)) return back;
+    bool second = moved_frame_is_ours(t, run_uc_sp(uc));
+    if (fault && (second || is_inlays(t, run_uc_pc(uc))) && run_settings_fault(t, signo, uc)) return back;
+    if (second) return put_off(t, info, uc, fault); /* the stack is in use: another is on its way */
     if (fault && signo == SIGSYS && run_confine_is_strict(t)) end_by_strict_mode(t);
-    if (t->where == RUN_IN_RUNTIME) return in_runtime(t, signo, info, uc, fault);
+    if (t->where == RUN_IN_RUNTIME) return in_runtime(t, info, uc, fault);
     if (!moved_is_step(info)) moved_settle(t, uc);
     if (step == MOVED_STEP_ENDED) {
         moved_of(t)->stepped = t->pending.present;
@@ -418,12 +443,12 @@ static moved_jump arrived(run_thread *t, int signo, siginfo_t *info, void *uc, u
     }
     uint64_t point, routine;
     if (fault && (t->frame.in_tool || (is_snippets(signo) && in_snippet(t, run_uc_pc(uc), &point, &routine))))
-        return in_runtime(t, signo, info, uc, true);
+        return in_runtime(t, info, uc, true);
     if (is_no_step(info, uc)) return back;
     if (run_hung_is_timer(info) && !t->pending.present) return back;
     if (!fault && t->pending.present && hung_again(t, info, uc)) return back;
     if (!fault && (t->pending.present || is_blocked_in_gate(t, signo, run_uc_pc(uc)))) {
-        postpone(info, uc);
+        postpone(t, info, uc);
         return back;
     }
     if (!fault && must_wait(t, uc)) {
@@ -445,5 +470,6 @@ moved_jump moved_deliver(int signo, siginfo_t *info, void *uc, run_thread *t, ui
     moved_stepped step = moved_step_ended(t, info, uc);
     moved_jump to = arrived(t, signo, info, uc, frame, fault, step);
     if (step == MOVED_STEP_CUT && !to.handler && t->pending.present) go_on(t, uc);
+    if (!moved_frame_is_ours(t, run_uc_sp(uc))) moved_of(t)->held = 0;
     return to;
 }

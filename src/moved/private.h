@@ -25,6 +25,7 @@ typedef struct moved_own {
     uint32_t steps;
     bool forced, stepped;
     uint32_t spared; /* frames.c: so many have been kept apart */
+    uint64_t held;   /* signals that have come while one was on its way */
     uint64_t last;
     uint64_t finds; /* the frame of a finder that it has called (finders.c); 0: of none */
     uint64_t seen; /* what moved_unwinds has answered, its registers then; how long it has run since, how often slept */
