@@ -2,8 +2,9 @@
  *
  * An arena is one piece of shared anonymous memory seen twice: mremap with an old size of zero makes
  * the second view, so that no descriptor is needed (the program may have used them all up, or
- * forbidden memfd_create) and no mapping is ever writable and executable. The execute view is placed
- * within reach of the module whose code it holds.
+ * forbidden memfd_create) and no mapping is ever writable and executable. Where nothing may become executable that was
+ * not (PR_SET_MDWE, the filters of service managers) it is memory of a file without a name, whose views are mapped as
+ * they will be. The execute view is placed within reach of the module whose code it holds.
  *
  * Reclaiming: a flush retires all arenas and metadata chunks, stamped with the epoch that it ends. They
  * are freed when no thread can stand in them or hold a pointer to them: each thread's `epoch` says in
@@ -17,6 +18,7 @@
 #include "base/sys.h"
 #include "jit/core.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -72,11 +74,32 @@ static uint64_t reserve_near(uint64_t app, size_t size)
     return inl_region_map(0, size, PROT_NONE, MAP_PRIVATE);
 }
 
+/* Both views anew; of what is at `write` the two ends are kept. */
+static bool map_views_of_file(uint64_t write, uint64_t exec, size_t size, size_t low_end, size_t high_end)
+{
+    enum { TO_EXECUTE = 0x10 }; /* MFD_EXEC */
+    int fd = (int)sys_call2(SYS_memfd_create, (long)"inlay code", MFD_CLOEXEC | TO_EXECUTE);
+    if (fd == -EINVAL) fd = (int)sys_call2(SYS_memfd_create, (long)"inlay code", MFD_CLOEXEC);
+    if (fd < 0) return false;
+    size_t high = size - high_end;
+    bool good = !sys_call2(SYS_ftruncate, fd, (long)size) &&
+                sys_call4(SYS_pwrite64, fd, (long)write, (long)low_end, 0) == (long)low_end &&
+                sys_call4(SYS_pwrite64, fd, (long)(write + high), (long)high_end, (long)high) == (long)high_end;
+    const int how = MAP_SHARED | MAP_FIXED, prots[] = {PROT_READ | PROT_WRITE, PROT_READ | PROT_EXEC};
+    for (int k = 0; k < 2 && good; k++) {
+        uint64_t at = k ? exec : write;
+        good = sys_call(SYS_mmap, (long)at, (long)size, prots[k], how, fd, 0) == (long)at;
+    }
+    sys_call1(SYS_close, fd);
+    return good;
+}
+
 /* Makes shared memory at `write` visible at `exec` too, in place of what is there. */
-static bool map_execute_view(uint64_t write, uint64_t exec, size_t size)
+static bool map_execute_view(uint64_t write, uint64_t exec, size_t size, size_t low_end, size_t high_end)
 {
     long e = sys_call(SYS_mremap, (long)write, 0, (long)size, MREMAP_MAYMOVE | MREMAP_FIXED, (long)exec, 0);
-    return !sys_failed(e) && !sys_failed(sys_call3(SYS_mprotect, (long)exec, (long)size, PROT_READ | PROT_EXEC));
+    if (!sys_failed(e) && !sys_call3(SYS_mprotect, (long)exec, (long)size, PROT_READ | PROT_EXEC)) return true;
+    return map_views_of_file(write, exec, size, low_end, high_end);
 }
 
 static uint64_t map_shared(size_t size) { return inl_region_map(0, size, PROT_READ | PROT_WRITE, MAP_SHARED); }
@@ -108,11 +131,12 @@ static jit_arena *arena_new(uint64_t app, size_t size, inl_error *e)
     uint32_t pieces = (uint32_t)(size / BYTES_PER_PIECE);
     uint64_t exec = reserve_near(app, size), write = map_shared(size);
     uint64_t index = inl_region_map(0, 2 * sizeof(jit_piece) * pieces, PROT_READ | PROT_WRITE, MAP_PRIVATE);
-    if (!exec || !write || !index || !map_execute_view(write, exec, size)) {
+    if (!exec || !write || !index || !map_execute_view(write, exec, size, 0, 0)) {
         unmap_memory(index, 2 * sizeof(jit_piece) * pieces);
         unmap_memory(exec, size);
         unmap_memory(write, size);
-        inl_fail(e, INL_ERR_NO_MEMORY, "no address space for %zu KB of code cache", size >> 10);
+        inl_fail(e, INL_ERR_NO_MEMORY,
+                 "no address space for %zu KB of code cache, or nothing may become executable here (a filter)", size >> 10);
         return NULL;
     }
     *a = (jit_arena){.write = (uint8_t *)write,
@@ -406,7 +430,7 @@ static bool adopt_copy(jit_arena *a)
     long w = sys_call(SYS_mremap, (long)a->fork_copy, (long)a->size, (long)a->size, MREMAP_MAYMOVE | MREMAP_FIXED,
                       (long)a->write, 0);
     a->fork_copy = 0;
-    return !sys_failed(w) && map_execute_view((uint64_t)w, a->exec, a->size);
+    return !sys_failed(w) && map_execute_view((uint64_t)w, a->exec, a->size, a->code_at, a->size - a->stub_at);
 }
 
 void jit_cache_fork_parent(void)

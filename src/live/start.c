@@ -76,7 +76,10 @@ static inl_status protect(start *t, const hidden *h, int prot, inl_error *e)
     long args[6] = {(long)h->low, (long)(h->high - h->low), prot};
     inl_status s = remote_call(&t->r, &answer, SYS_mprotect, args, e);
     if (s == INL_OK && answer != 0)
-        return inl_fail_at(e, INL_ERR_SYSTEM, h->low, "process %d: mprotect: %s", t->r.pid, strerror((int)-answer));
+        return inl_fail_at(e, INL_ERR_SYSTEM, h->low,
+                           "process %d: mprotect: %s (where memory may not become executable, start it under the JIT "
+                           "engine)",
+                           t->r.pid, strerror((int)-answer));
     return s;
 }
 

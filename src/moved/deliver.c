@@ -94,7 +94,7 @@ static void end_of_tool(void *arg)
 static void die(run_thread *t, int signo, bool fault)
 {
     death d = {t, signo};
-    run_kernel_mask_all();
+    run_kernel_mask_sent();
     if (!t->is_vfork_child) moved_on_tool_stack(t, end_of_tool, &d);
     run_signal_default(signo);
     if (fault && signo != SIGTRAP && signo != SIGSYS) return; /* it happens again */
@@ -123,7 +123,7 @@ static void tell_client(void *arg)
 static void notify(run_thread *t, int signo, const siginfo_t *info, const weave_context *c)
 {
     if (!run_here.client.signal) return;
-    uint64_t before = run_kernel_mask_all();
+    uint64_t before = run_kernel_mask_sent();
     notice n = {t, signo, info};
     weave_context kept = t->ctx;
     t->ctx = *c;

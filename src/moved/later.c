@@ -11,6 +11,7 @@
  * What whoever takes the tool out must know of such an image (old bytes, copied jump tables, ranges) is beside what was
  * told of those that were there before (move/live.h). Readers take no lock: a record stays when its image goes. */
 #include "moved/private.h"
+#include "moved/text.h"
 #include "base/page.h"
 #include "base/search.h"
 #include "base/sys.h"
@@ -39,26 +40,21 @@ bool moved_later_has(uint64_t at)
 
 /* --- new code --- */
 
-static bool put(uint64_t at, const void *bytes, uint64_t size, uint64_t room, int prot)
-{
-    memcpy((void *)at, bytes, size);
-    __builtin___clear_cache((char *)at, (char *)at + size);
-    return !sys_call3(SYS_mprotect, (long)at, (long)room, prot);
-}
-
 inl_status moved_later_place(moved_later *l, const moved_later_bytes *b, inl_error *e)
 {
     uint64_t text = l->low, tables = b->tables_at, high = inl_page_up(tables + b->tables_size);
-    long got = sys_call(SYS_mmap, (long)text, (long)(high - text), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    moved_text fresh;
+    long got = moved_text_make(&fresh, text, high - text);
     if (got != (long)text) {
         if (!sys_failed(got)) sys_call2(SYS_munmap, got, (long)(high - text));
         return inl_fail_at(e, INL_ERR_NO_MEMORY, text, "there is no room for its new code any more");
     }
     l->high = high;
     run_own_locked(l->low, l->high, true);
-    bool good = put(text, b->text, b->text_size, tables - text, PROT_READ | PROT_EXEC) &&
-                (tables == high || put(tables, b->tables, b->tables_size, high - tables, PROT_READ));
+    bool good = moved_text_put(&fresh, text, b->text, b->text_size) &&
+                (tables == high || moved_text_put(&fresh, tables, b->tables, b->tables_size));
+    good = moved_text_close(&fresh) && good;
+    if (tables != high) sys_call3(SYS_mprotect, (long)tables, (long)(high - tables), PROT_READ);
     if (good) return INL_OK;
     moved_later_drop(l);
     return inl_fail_at(e, INL_ERR_ACCESS, text, "memory that was written to cannot become code here");
@@ -81,13 +77,13 @@ void moved_later_drop(moved_later *l)
 /* Patches ascend, and none lies across two segments. */
 static bool put_jumps_in(const moved_later *l, uint64_t low, uint64_t high)
 {
-    uint64_t from = inl_page_down(low), pages = inl_page_up(high) - from;
-    if (sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_WRITE)) return false;
+    moved_text text;
+    bool good = moved_text_open(&text, low, high);
+    if (!good) return false;
     size_t k = INL_FIRST(l->patch_count, n, l->patches[n].at >= low);
     for (; k < l->patch_count && l->patches[k].at < high; k++)
-        memcpy((void *)l->patches[k].at, l->patches[k].now, l->patches[k].size);
-    __builtin___clear_cache((char *)low, (char *)high);
-    return !sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_EXEC);
+        good = moved_text_put(&text, l->patches[k].at, l->patches[k].now, l->patches[k].size) && good;
+    return moved_text_close(&text) && good;
 }
 
 static bool put_jumps(const moved_image *i, const moved_later *l)

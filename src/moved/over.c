@@ -6,6 +6,7 @@
 #include "base/sys.h"
 #include "move/live.h"
 #include "moved/pieces.h"
+#include "moved/text.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -31,10 +32,10 @@ static uint64_t close_together(const move_told_patch *p, uint64_t count, uint64_
 static bool write_code(int mem, uint64_t at, const uint8_t *bytes, uint64_t size)
 {
     if (!sys_failed(mem)) return sys_call4(SYS_pwrite64, mem, (long)bytes, (long)size, (long)at) == (long)size;
-    uint64_t low = inl_page_down(at), pages = inl_page_up(at + size) - low;
-    if (sys_call3(SYS_mprotect, (long)low, (long)pages, PROT_READ | PROT_WRITE)) return false;
-    memcpy((void *)at, bytes, size);
-    return !sys_call3(SYS_mprotect, (long)low, (long)pages, PROT_READ | PROT_EXEC);
+    moved_text text;
+    if (!moved_text_open(&text, at, at + size)) return false;
+    bool good = moved_text_put(&text, at, bytes, size);
+    return moved_text_close(&text) && good;
 }
 
 static bool read_code(int mem, uint64_t at, uint8_t *bytes, uint64_t size)
@@ -54,10 +55,11 @@ static void change(uint8_t *there, const move_told_patch *p, bool in)
  * that is another's by now would lose its rights. */
 static bool change_there(uint64_t low, uint64_t high, const move_told_patch *p, uint64_t count, bool in)
 {
-    uint64_t pages = inl_page_up(high) - low;
-    if (sys_call3(SYS_mprotect, (long)low, (long)pages, PROT_READ | PROT_WRITE)) return false;
-    for (uint64_t k = 0; k < count; k++) change((uint8_t *)p[k].at, &p[k], in);
-    return !sys_call3(SYS_mprotect, (long)low, (long)pages, PROT_READ | PROT_EXEC);
+    moved_text text;
+    if (!moved_text_open(&text, low, high)) return false;
+    bool there = text.mem < 0;
+    for (uint64_t k = 0; there && k < count; k++) change((uint8_t *)p[k].at, &p[k], in);
+    return moved_text_close(&text) && there;
 }
 
 static bool change_copy(int mem, uint64_t low, uint64_t high, const move_told_patch *p, uint64_t count, bool in)

@@ -25,6 +25,7 @@
 #include "base/search.h"
 #include "move/live.h"
 #include "moved/sites.h"
+#include "moved/text.h"
 #include INL_ARCH_HEADER(run, abi)
 
 #include <elf.h>
@@ -57,8 +58,9 @@ static INL_VEC(place) places;
 static INL_VEC(replaced) replacements;
 static INL_VEC(move_told_range) areas;
 
-typedef struct area { /* memory for pieces near an image */
+typedef struct area { /* memory for pieces near an image, being filled */
     uint64_t at, next, end;
+    moved_text text;
 } area;
 
 /* --- decoding --- */
@@ -123,11 +125,11 @@ static bool entered(const moved_code *p, uint64_t low, uint64_t high)
 
 static bool take_at(area *a, uint64_t at, uint64_t size)
 {
-    long p = sys_call(SYS_mmap, (long)at, (long)size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    moved_text text;
+    long p = moved_text_make(&text, at, size);
     if (!sys_failed(p) && p != (long)at) sys_call2(SYS_munmap, p, (long)size);
     if (p != (long)at) return false;
-    *a = (area){at, at, at + size};
+    *a = (area){at, at, at + size, text};
     return true;
 }
 
@@ -180,19 +182,18 @@ static bool note_places(const moved_code *p, int from, int to, const uint64_t *a
     return keep_place((place){last->addr + last->len, at[to - from], true});
 }
 
-static void overwrite(uint64_t at, const uint8_t *bytes, size_t size, uint64_t high)
+static void overwrite(const moved_text *text, uint64_t at, const uint8_t *bytes, size_t size, uint64_t high)
 {
     replaced r = {.at = at, .size = high - at};
     memset(r.now, MOVED_FILLER, sizeof r.now);
     memcpy(r.now, bytes, size);
     if (moved_is_live()) memcpy(r.before, (const void *)at, r.size);
     if (moved_is_live() && !inl_vec_push(&replacements, r)) return;
-    memcpy((void *)at, r.now, r.size);
-    __builtin___clear_cache((char *)at, (char *)high);
+    moved_text_put(text, at, r.now, r.size);
 }
 
 /* With instructions [from, to) of the procedure; the site is among them. */
-static bool patch_with(const moved_code *p, int from, int site, int to, area *a)
+static bool patch_with(const moved_code *p, int from, int site, int to, area *a, const moved_text *text)
 {
     uint64_t low = p->insns[from].addr, high = p->insns[to - 1].addr + p->insns[to - 1].len;
     if (high - low < MOVED_JUMP || high - low > MOST_BYTES || a->next + MOVED_PIECE > a->end ||
@@ -213,27 +214,26 @@ static bool patch_with(const moved_code *p, int from, int site, int to, area *a)
     moved_put_jump(&over, w.exec);
     if (failed(&w) || failed(&over)) return false;
     if (moved_is_live() && !note_places(p, from, to, at)) return false;
-    memcpy((void *)w.exec, piece, w.at);
-    __builtin___clear_cache((char *)w.exec, (char *)w.exec + w.at);
+    if (!moved_text_put(&a->text, w.exec, piece, w.at)) return false;
     a->next += MOVED_PIECE;
-    overwrite(low, jump, MOVED_JUMP, high);
+    overwrite(text, low, jump, MOVED_JUMP, high);
     return true;
 }
 
-static bool patch(const moved_code *p, int site, area *a)
+static bool patch(const moved_code *p, int site, area *a, const moved_text *text)
 {
     for (int forth = 0; forth <= FORTH; forth++)
         for (int back = 0; back <= BACK; back++) {
             int from = site - back, to = site + 1 + forth;
             if (from < 0 || to > (int)p->count) break;
-            if (patch_with(p, from, site, to, a)) return true;
+            if (patch_with(p, from, site, to, a, text)) return true;
         }
     return false;
 }
 
 /* --- the whole --- */
 
-static void patch_site(const moved_image *i, moved_code *p, uint64_t at, area *a)
+static void patch_site(const moved_image *i, moved_code *p, uint64_t at, area *a, const moved_text *text)
 {
     moved_now.sets_block |= !p->is_new && moved_sets_block((const uint8_t *)at);
     if (!decode(i, p, at)) return;
@@ -241,7 +241,7 @@ static void patch_site(const moved_image *i, moved_code *p, uint64_t at, area *a
     if (site < 0 || !moved_is_site(&p->insns[site])) return;
     bool is_call = p->insns[site].flow == ISA_FLOW_SYSCALL;
     if (is_call && !moved_watches_syscalls() && !moved_number_may_matter(p, site)) return;
-    bool done = (a->at || take_area(a, i)) && patch(p, site, a);
+    bool done = (a->at || take_area(a, i)) && patch(p, site, a, text);
     inl_log(INL_LOG_INJECT, "%s: %s at %#lx (%#lx)%s", i->name[0] ? i->name : "the program",
             is_call ? "system call" : "what leads to the thread's block", (long)at, (long)(at - i->bias),
             done ? "" : " cannot be patched");
@@ -250,16 +250,20 @@ static void patch_site(const moved_image *i, moved_code *p, uint64_t at, area *a
 
 static void patch_segment(const moved_image *i, uint64_t low, uint64_t high, moved_code *p, area *a)
 {
-    uint64_t from = inl_page_down(low), pages = inl_page_up(high) - from;
+    moved_text text;
     const uint8_t *at = (const uint8_t *)low, *end = (const uint8_t *)high;
     const uint64_t *listed = NULL;
     const uint64_t count = moved_live_sites(i->bias, &listed);
     if (listed ? !count : !moved_next_site(at, end)) return; /* most images make none */
-    if (sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_WRITE)) return;
+    if (!moved_text_open(&text, low, high)) {
+        run_say("%s: its system calls cannot be seen: memory that was written to may not become code here, and there is "
+                "no /proc; what it does to threads and signals may end the program", i->name);
+        return;
+    }
     for (uint64_t k = 0; k < count; k++)
-        if (i->bias + listed[k] - low < high - low) patch_site(i, p, i->bias + listed[k], a);
-    for (; !listed && (at = moved_next_site(at, end)); at++) patch_site(i, p, (uint64_t)(uintptr_t)at, a);
-    sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_EXEC);
+        if (i->bias + listed[k] - low < high - low) patch_site(i, p, i->bias + listed[k], a, &text);
+    for (; !listed && (at = moved_next_site(at, end)); at++) patch_site(i, p, (uint64_t)(uintptr_t)at, a, &text);
+    moved_text_close(&text);
 }
 
 static void patch_image(const moved_image *i, isa_insn *insns, uint32_t *branches)
@@ -273,7 +277,7 @@ static void patch_image(const moved_image *i, isa_insn *insns, uint32_t *branche
         if (ph[k].p_type != PT_LOAD || (ph[k].p_flags & (PF_X | PF_W)) != PF_X) continue;
         patch_segment(i, low, low + ph[k].p_filesz, &p, &a);
     }
-    if (a.at) sys_call3(SYS_mprotect, (long)a.at, (long)(a.end - a.at), PROT_READ | PROT_EXEC);
+    if (a.at) moved_text_close(&a.text);
 }
 
 /* --- libraries that are loaded later --- */
@@ -292,25 +296,23 @@ static bool does_nothing(uint64_t at)
 static void hook_linker(void)
 {
     uint8_t jump[MOVED_JUMP], piece[MOVED_PIECE];
-    uint64_t at = moved_linker_tells(), page;
+    uint64_t at = moved_linker_tells();
     const moved_image *i = at ? moved_image_at(at) : NULL;
     area a = {0};
     if (!i || !moved_is_mapped(i, at, 32)) return;
     at += moved_mark_size((const uint8_t *)at);
-    page = inl_page_down(at);
     isa_code over = {.write = jump, .exec = at, .size = sizeof jump};
     if (does_nothing(at) && take_area(&a, i)) {
         isa_code w = {.write = piece, .exec = a.next, .size = sizeof piece};
         moved_now.linker_call = moved_put_call(&w);
         moved_put_jump(&over, w.exec);
-        memcpy((void *)w.exec, piece, w.at);
-        __builtin___clear_cache((char *)w.exec, (char *)w.exec + w.at);
-        sys_call3(SYS_mprotect, (long)a.at, (long)(a.end - a.at), PROT_READ | PROT_EXEC);
+        bool put = moved_text_put(&a.text, w.exec, piece, w.at);
+        if (!moved_text_close(&a.text) || !put) over.at = 0;
     }
-    uint64_t pages = inl_page_down(at + MOVED_JUMP - 1) + INL_PAGE - page;
-    if (over.at && !failed(&over) && !sys_call3(SYS_mprotect, (long)page, (long)pages, PROT_READ | PROT_WRITE)) {
-        overwrite(at, jump, MOVED_JUMP, at + MOVED_JUMP);
-        sys_call3(SYS_mprotect, (long)page, (long)pages, PROT_READ | PROT_EXEC);
+    moved_text text;
+    if (over.at && !failed(&over) && moved_text_open(&text, at, at + MOVED_JUMP)) {
+        overwrite(&text, at, jump, MOVED_JUMP, at + MOVED_JUMP);
+        moved_text_close(&text);
         return;
     }
     inl_log(INL_LOG_INJECT, "%s does not tell of libraries that are loaded later", i->name);

@@ -75,6 +75,7 @@ bool run_signal_is_fault(int signo, const siginfo_t *info);
 void run_signal_die_of_bug(run_thread *t, const run_crash *);
 void run_signal_tell_crash(run_thread *t, const run_crash *);
 uint64_t run_kernel_mask_all(void);                /* blocks everything; the mask before */
+uint64_t run_kernel_mask_sent(void);               /* blocks all but the faults; the mask before */
 uint64_t run_kernel_mask_faults(void);             /* lets the faults in; the mask before */
 void run_mask_apply(run_thread *t);                /* the program's mask becomes the kernel's, but for faults */
 run_signals *run_signals_clone(run_signals *from); /* NULL when out of memory */

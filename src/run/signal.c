@@ -50,6 +50,13 @@ uint64_t run_kernel_mask_all(void)
     return before;
 }
 
+uint64_t run_kernel_mask_sent(void)
+{
+    uint64_t sent = ~RUN_FAULTS, before = 0;
+    sys_call4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&sent, (long)&before, sizeof sent);
+    return before;
+}
+
 uint64_t run_kernel_mask_faults(void)
 {
     uint64_t faults = RUN_FAULTS, before = 0;

@@ -75,7 +75,10 @@ static void leave(inlay_thread *t, inlay_syscall *s, void *arg)
 static void got_signal(inlay_thread *t, int signo, const siginfo_t *info, const inlay_context *c, void *arg)
 {
     (void)arg;
-    say(t, "signal %d code %d%s\n", signo, info->si_code, c && c->pc ? "" : " nowhere");
+    uint64_t word; /* nothing is at low addresses: a fault while the signal is on its way */
+    size_t nothing = inlay_memory_read(&word, 16, sizeof word);
+    size_t whole = c ? inlay_memory_read(&word, c->gpr[INLAY_RSP], sizeof word) : 0;
+    say(t, "signal %d code %d%s, read %zu and %zu\n", signo, info->si_code, c && c->pc ? "" : " nowhere", nothing, whole);
 }
 
 static void thread_start(inlay_thread *t, void *arg) { say(t, "%s\n", (const char *)arg); }

@@ -89,7 +89,7 @@ static void smallest(size_t frame)
 
 /* --- the frames above --- */
 
-static uint64_t sum(const uint8_t *at, size_t size)
+static __attribute__((noinline)) uint64_t sum(const uint8_t *at, size_t size)
 {
     uint64_t h = 0;
     for (size_t i = 0; i < size; i++) h = h * 31 + at[i];
@@ -107,7 +107,7 @@ static void calls_wrongly(int signo, siginfo_t *info, void *context)
     (void)signo, (void)info;
     const uint8_t *frame = (const uint8_t *)context;
     size_t size = (size_t)(ample + ROOM - frame);
-    uint64_t before = sum(frame, size);
+    volatile uint64_t before = sum(frame, size);
     void *nothing = (void *)16;
     int failed = 0;
     failed += syscall(SYS_rt_sigaction, SIGUSR2, nothing, NULL, 8) == -1 && errno == EFAULT;

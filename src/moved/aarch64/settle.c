@@ -76,7 +76,7 @@ static void tell(void *arg)
 
 static void finish(run_thread *t, void *uc)
 {
-    uint64_t before = run_kernel_mask_all();
+    uint64_t before = run_kernel_mask_sent();
     finished f = {.t = t};
     weave_context kept = t->ctx;
     run_uc_context(uc, t, run_tls_base(), &t->ctx);

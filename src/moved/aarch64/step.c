@@ -19,6 +19,7 @@
 #include "base/sys.h"
 #include "isa/aarch64/move.h"
 #include "moved/private.h"
+#include "moved/text.h"
 #include "run/aarch64/abi.h"
 
 enum { INSN = 4, MOST = 16, LITERAL = 128, BRK = 0xd4200000, SVC = 0xd4000001, STOP = BRK | WEAVE_STOP << 5 };
@@ -126,12 +127,11 @@ static bool put_copy(const run_thread *t, copy *c)
 {
     uint64_t page = page_of(t);
     c->words[c->count] = c->words[c->count + 1] = BRK;
-    if (sys_call3(SYS_mprotect, (long)page, INL_PAGE, PROT_READ | PROT_WRITE)) return false;
-    memcpy((void *)page, c->words, sizeof c->words);
-    if (c->literal) memcpy((void *)(page + LITERAL), c->literal, 16);
-    if (sys_call3(SYS_mprotect, (long)page, INL_PAGE, PROT_READ | PROT_EXEC)) return false;
-    __builtin___clear_cache((char *)page, (char *)page + sizeof c->words);
-    return true;
+    moved_text text;
+    if (!moved_text_open(&text, page, page + INL_PAGE)) return false;
+    bool good = moved_text_put(&text, page, c->words, sizeof c->words);
+    if (c->literal) good = moved_text_put(&text, page + LITERAL, c->literal, 16) && good;
+    return moved_text_close(&text) && good;
 }
 
 bool moved_uc_step(run_thread *t, void *uc, bool on)

@@ -1,0 +1,59 @@
+#include "moved/text.h"
+
+#include "base/page.h"
+#include "base/sys.h"
+#include "run/kernel.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+/* Asked each time: the program may give the right up at any moment. */
+static bool written_becomes_code(void)
+{
+    long at = sys_call(SYS_mmap, 0, INL_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (sys_failed(at)) return true;
+    bool may = !sys_call3(SYS_mprotect, at, INL_PAGE, PROT_READ | PROT_EXEC);
+    sys_call2(SYS_munmap, at, INL_PAGE);
+    return may;
+}
+
+static bool begin(moved_text *x, uint64_t low, uint64_t high)
+{
+    x->low = inl_page_down(low);
+    x->size = inl_page_up(high) - x->low;
+    x->mem = -1;
+    if (written_becomes_code()) return true;
+    x->mem = (int)run_proc_open_memory();
+    return !sys_failed(x->mem);
+}
+
+bool moved_text_open(moved_text *x, uint64_t low, uint64_t high)
+{
+    if (!begin(x, low, high)) return false;
+    return x->mem >= 0 || !sys_call3(SYS_mprotect, (long)x->low, (long)x->size, PROT_READ | PROT_WRITE);
+}
+
+long moved_text_make(moved_text *x, uint64_t low, uint64_t size)
+{
+    if (!begin(x, low, low + size)) return x->mem;
+    long at = sys_call(SYS_mmap, (long)low, (long)size, PROT_READ | (x->mem < 0 ? PROT_WRITE : PROT_EXEC),
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (at != (long)low && x->mem >= 0) sys_call1(SYS_close, x->mem);
+    return at;
+}
+
+bool moved_text_put(const moved_text *x, uint64_t at, const void *bytes, size_t size)
+{
+    if (x->mem >= 0) return sys_call4(SYS_pwrite64, x->mem, (long)bytes, (long)size, (long)at) == (long)size;
+    memcpy((void *)at, bytes, size);
+    __builtin___clear_cache((char *)at, (char *)at + size);
+    return true;
+}
+
+bool moved_text_close(moved_text *x)
+{
+    if (x->mem < 0) return !sys_call3(SYS_mprotect, (long)x->low, (long)x->size, PROT_READ | PROT_EXEC);
+    sys_call1(SYS_close, x->mem);
+    return true;
+}
