@@ -129,9 +129,20 @@ static inl_status refuse_code(live_process *p, long answer, inl_error *e)
     inl_error ignored;
     unmap_area(p, area_end(p) - MOVE_PARK_BASE, &ignored);
     return inl_fail(e, INL_ERR_UNSUPPORTED,
-                    "process %d may not make memory executable: %s (a security module, or PR_SET_MDWE, which a service "
-                    "manager sets); start it without, or under the tool (inlay rewrite)",
+                    "process %d may not map executable memory: %s (a security module?); start it without, or under the "
+                    "tool (inlay rewrite)",
                     p->pid, strerror((int)-answer));
+}
+
+/* Where nothing may become executable: memory that is so from its beginning, written to as a debugger does. */
+static inl_status write_code(live_process *p, const uint8_t *code, size_t size, inl_error *e)
+{
+    const long args[6] = {(long)MOVE_PARK_BASE, (long)(MOVE_PARK_DATA - MOVE_PARK_BASE), PROT_READ | PROT_EXEC,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0};
+    long answer;
+    inl_status s = call_alone(p, &answer, SYS_mmap, args, e);
+    if (s == INL_OK && answer != (long)MOVE_PARK_BASE) return refuse_code(p, answer, e);
+    return s == INL_OK ? remote_patch(&p->threads.items[0], MOVE_PARK_BASE, code, size, e) : s;
 }
 
 static inl_status make_area(live_process *p, inl_error *e)
@@ -146,7 +157,7 @@ static inl_status make_area(live_process *p, inl_error *e)
     if (s == INL_OK) s = remote_write(r, MOVE_PARK_DATA, &park, offsetof(move_park, gone), e);
     const long args[6] = {(long)MOVE_PARK_BASE, (long)(MOVE_PARK_DATA - MOVE_PARK_BASE), PROT_READ | PROT_EXEC};
     if (s == INL_OK) s = call_alone(p, &answer, SYS_mprotect, args, e);
-    if (s == INL_OK && answer) s = refuse_code(p, answer, e);
+    if (s == INL_OK && answer) s = write_code(p, code, size, e);
     if (s == INL_OK) p->has_park = true;
     return s;
 }

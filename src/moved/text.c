@@ -2,28 +2,19 @@
 
 #include "base/page.h"
 #include "base/sys.h"
+#include "run/confine.h"
 #include "run/kernel.h"
 
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-/* Asked each time: the program may give the right up at any moment. */
-static bool written_becomes_code(void)
-{
-    long at = sys_call(SYS_mmap, 0, INL_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (sys_failed(at)) return true;
-    bool may = !sys_call3(SYS_mprotect, at, INL_PAGE, PROT_READ | PROT_EXEC);
-    sys_call2(SYS_munmap, at, INL_PAGE);
-    return may;
-}
-
 static bool begin(moved_text *x, uint64_t low, uint64_t high)
 {
     x->low = inl_page_down(low);
     x->size = inl_page_up(high) - x->low;
     x->mem = -1;
-    if (written_becomes_code()) return true;
+    if (run_may_make_code()) return true;
     x->mem = (int)run_proc_open_memory();
     return !sys_failed(x->mem);
 }

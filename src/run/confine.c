@@ -22,10 +22,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "base/log.h"
+#include "base/page.h"
 #include "base/sys.h"
 #include INL_ARCH_HEADER(run, abi)
 
@@ -192,6 +194,24 @@ bool run_confine_lets(const run_thread *t, long nr)
     int32_t action;
     bool is_strict;
     return !t->filters || ask_for(t, &d, &action, &is_strict) == RUN_CALL_GOES;
+}
+
+bool run_may_make_code(void)
+{
+    long at = sys_call(SYS_mmap, 0, INL_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (sys_failed(at)) return true;
+    bool may = !sys_call3(SYS_mprotect, at, INL_PAGE, PROT_READ | PROT_EXEC);
+    sys_call2(SYS_munmap, at, INL_PAGE);
+    return may;
+}
+
+bool run_confine_lets_make_code(const run_thread *t)
+{
+    struct seccomp_data d = {.nr = SYS_mprotect, .arch = RUN_AUDIT_ARCH};
+    d.args[1] = INL_PAGE, d.args[2] = PROT_READ | PROT_EXEC;
+    int32_t action;
+    bool is_strict;
+    return run_may_make_code() && (!t->filters || ask_for(t, &d, &action, &is_strict) == RUN_CALL_GOES);
 }
 
 bool run_confine_is_strict(const run_thread *t) { return t->filters && t->filters->is_strict; }

@@ -252,6 +252,17 @@ static bool is_barred(const run_thread *t, const request *r)
     return name;
 }
 
+/* Nor will it get back the right to make code, by which the live engine begins. */
+static bool makes_no_code(const run_thread *t, const request *r)
+{
+    if (!run_here.engine->is_native || run_confine_lets_make_code(t)) return false;
+    if (!sys_call4(SYS_faccessat2, r->dirfd, (long)r->path, X_OK, AT_EACCESS))
+        run_say("%s runs without the tool: memory may not become executable here, which the live engine needs; the JIT engine "
+                "does without",
+                r->path);
+    return true;
+}
+
 /* The kernel starts no script through a descriptor that its interpreter will not find. */
 static bool closes(const request *r)
 {
@@ -298,7 +309,7 @@ long run_sys_execve(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint
     if (!run_here.client.exec || run_read_string(name, path, sizeof name) < 0 || !vectors_fit(&r))
         return exec_natively(t, &r);
     if (!name[0] && !(flags & AT_EMPTY_PATH)) return exec_natively(t, &r);
-    if (has_tracer(&r) || is_barred(t, &r)) return exec_natively(t, &r);
+    if (has_tracer(&r) || is_barred(t, &r) || makes_no_code(t, &r)) return exec_natively(t, &r);
     long answer = kernel_check(&r);
     if (answer < 0) return answer;
     if (answer > 0 || !wants_tool(&r) || !settle_path(&r, settled, sizeof settled)) return exec_natively(t, &r);

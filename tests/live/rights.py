@@ -71,7 +71,26 @@ class Rights:
         self.refused("memory", r"has no room at 0x\w+: .*limits")
 
     def no_code(self):
-        self.refused("code", "may not make memory executable")
+        """Nothing becomes executable in it; what is mapped as code from its beginning, and written to as a debugger
+        does, is."""
+        with Conversation([self.program, "code"], driver.fresh(f"{self.folder}/in-code")) as c:
+            c.say("one")
+            c.has_answered(1)
+            if c.answers() == b"cannot\n":
+                return
+            pid, report, counted = c.process.pid, f"{self.folder}/in-code/report", []
+            state = visible(pid)
+            for k in range(3):
+                self.command(pid, "attach", "inscount", "-o", report, str(pid), status=0)
+                c.say("one")
+                c.has_answered(k + 2)
+                self.command(pid, "detach", str(pid), status=0)
+                clean(pid, state)
+                with open(report) as f:
+                    counted += re.findall(r"([1-9]\d*) instructions", f.read())
+            answers, status = c.end()
+        if answers != 4 * b"one\n" or status != 5 or len(counted) != 3:
+            raise driver.Failed(f"status {status}, answers", repr(answers), f"counted {counted}")
 
     def no_first_thread(self):
         self.refused("first", "the first thread of process .* has ended")

@@ -16,6 +16,7 @@ static sigjmp_buf back;
 static uint8_t *page; /* code, and behind it nothing */
 static volatile int selector = -1;
 static volatile sig_atomic_t asked_for; /* an alternate stack */
+static volatile sig_atomic_t returning; /* by a frame that names another segment: RF then differs between machines */
 static uint8_t alternate[1 << 16];
 
 /* Distances within the page, low addresses as they are, others as all ones. */
@@ -31,7 +32,8 @@ static void told(int signo, siginfo_t *info, void *context)
     printf("  signal %d code %d address %lx at %lx stack %s flag RF %d trap %d error %lx\n", signo, info->si_code,
            place((unsigned long)info->si_addr), place((unsigned long)g[REG_RIP]),
            (uint64_t)g[REG_RSP] + PAGE > 2 * PAGE && (uint64_t)g[REG_RSP] >> 47 == 0 ? "there" : "wild",
-           !!(g[REG_EFL] & RESUME), (int)g[REG_TRAPNO], (unsigned long)g[REG_ERR]);
+           !returning && g[REG_EFL] & RESUME, (int)g[REG_TRAPNO], (unsigned long)g[REG_ERR]);
+    returning = 0;
     siglongjmp(back, 1);
 }
 
@@ -66,6 +68,7 @@ static void frame(int signo, siginfo_t *info, void *context)
     if (selector < 0) return;
     uint16_t cs = (uint16_t)selector;
     selector = -1;
+    returning = 1;
     memcpy(&u->uc_mcontext.gregs[REG_CSGSFS], &cs, sizeof cs);
 }
 

@@ -128,6 +128,17 @@ static bool move_pages(const boot *b, uint64_t at, uint64_t offset, uint64_t siz
            (long)at;
 }
 
+/* Where memory that was written to may not become code: memory that is code, written to through /proc, takes its place. */
+static bool become_code(uint64_t at, uint64_t pages)
+{
+    long p = sys_call(SYS_mmap, 0, (long)pages, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (sys_failed(p)) return false;
+    long fd = sys_call4(SYS_openat, AT_FDCWD, (long)"/proc/self/mem", O_RDWR | O_CLOEXEC, 0);
+    bool good = fd >= 0 && sys_call4(SYS_pwrite64, fd, (long)at, (long)pages, p) == (long)pages;
+    if (fd >= 0) sys_call1(SYS_close, fd);
+    return good && sys_call(SYS_mremap, p, (long)pages, (long)pages, MREMAP_MAYMOVE | MREMAP_FIXED, (long)at, 0) == (long)at;
+}
+
 /* `size` bytes of the data go to `at`, which has been taken; the rest of the last page is zero. */
 static void fill(const boot *b, uint64_t at, uint64_t offset, uint64_t size, int prot)
 {
@@ -138,7 +149,8 @@ static void fill(const boot *b, uint64_t at, uint64_t offset, uint64_t size, int
         uint64_t done = move_pages(b, at, offset, whole) ? whole : 0;
         protect(at, pages, PROT_READ | PROT_WRITE);
         boot_copy((void *)(at + done), b->data + offset + done, size - done);
-        protect(at, pages, prot);
+        bool protected = !sys_call3(SYS_mprotect, (long)at, (long)pages, prot);
+        if (!protected && !(prot & PROT_EXEC && become_code(at, pages))) fail(no_room, "");
         return;
     }
     if (!(prot & PROT_WRITE)) return;

@@ -1,6 +1,6 @@
 #include "isa/x86_64/bases.h"
 
-bool x86_bases_by_call, x86_bases_late;
+bool x86_bases_by_call, x86_bases_late, x86_bases_nowhere;
 
 enum x86_bases x86_bases_choose(uint64_t hwcap2)
 {

@@ -13,6 +13,8 @@
 #define X86_SET_FS        0x1002
 #define X86_NR_ARCH_PRCTL 158
 
+#define X86_BASE_NOWHERE 0x1000 /* nothing can be mapped there */
+
 #ifdef __ASSEMBLER__
 /* clang-format off */
 
@@ -49,6 +51,8 @@ extern bool x86_bases_by_call __attribute__((visibility("hidden")));
 /* The tool's FS base is taken when something asks for the C library, not at each way out of the program's code:
  * run/border.S. */
 extern bool x86_bases_late __attribute__((visibility("hidden")));
+/* For tests: till it is taken, FS base leads nowhere, so that who has not said what he needs is found. */
+extern bool x86_bases_nowhere __attribute__((visibility("hidden")));
 enum x86_bases x86_bases_choose(uint64_t hwcap2);
 
 /* A handler that goes on behind the instruction below, with the carry flag set. */

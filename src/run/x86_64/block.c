@@ -79,7 +79,7 @@ void run_bases_late(void)
     x86_bases_late = true;
 }
 
-void run_bases_by_call(void) { x86_bases_by_call = true; }
+void run_bases_by_call(void) { x86_bases_by_call = x86_bases_nowhere = true; }
 
 inl_status run_check_processor(inl_error *e)
 {

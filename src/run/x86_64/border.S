@@ -24,12 +24,18 @@
         .text
         .cfi_sections .debug_frame
 
-/* Takes the tool's FS base (late: perhaps later), and C's view of the flags and the floating-point state: no direction,
+/* Takes the tool's FS base (late: perhaps later; under stress one that leads nowhere till then), and C's view of the flags and the floating-point state: no direction,
  * no checks of alignment. Needs no register kept. */
 .macro  RUNTIME_STATE late
     .if \late
         cmpb    $0, x86_bases_late(%rip)
-        jne     6f
+        je      5f
+        cmpb    $0, x86_bases_nowhere(%rip)
+        je      6f
+        mov     $X86_BASE_NOWHERE, %esi
+        SET_FS_BASE
+        jmp     6f
+5:
     .endif
         mov     %gs:OFF_TOOL_FS, %rsi
         SET_FS_BASE
@@ -164,6 +170,8 @@ run_enter_begin:
         mov     %rax, %gs:OFF_APP_GS
         cmpb    $0, x86_bases_late(%rip)
         je      5f
+        cmpb    $0, x86_bases_nowhere(%rip)
+        jne     5f
         cmpq    $0, %gs:OFF_BASE_IN
         je      6f
 5:      mov     %gs:CTX_FS, %rsi
