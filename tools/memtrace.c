@@ -3,6 +3,8 @@
  * Text, one line an access:      <pc> R|W <address> <size>[ x<iterations>]
  * Binary (--binary), 24 bytes:   pc (8), address (8), size (2), 1 = read 2 = write (1), 0 (1),
  *                                iterations (4); little-endian
+ * Compact (--compact):           twelve bytes each, the number of a site and an address, and each site once, by which
+ *                                the program runs half as long beyond its own time: docs/memtrace.md
  * Thinned (--hash):              the number of accesses and a hash of their sequence, by thread
  *
  * An instruction that reads and writes one operand gives a read and then a write. A string
@@ -14,10 +16,12 @@
  * changes. */
 #include <inlay.h>
 
+#include "memtrace_sites.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-enum { READ = 1, WRITE = 2, CHUNK = 8192 };
+enum { CHUNK = 8192, COMPACT_CHUNK = 16384 };
 
 typedef struct access {
     uint64_t pc, address;
@@ -27,27 +31,67 @@ typedef struct access {
 } access_record;
 _Static_assert(sizeof(access_record) == 24, "the format on disk");
 
+/* --compact: chunks of a thread's records, after the sites that are new. Where size or iterations are known only as the
+ * program runs (the site says 0 bytes) they are in a record in front: of site 0, which is none, and instead of the
+ * address the size in its upper half, the iterations in its lower. */
+typedef struct compact_record {
+    uint32_t site;
+    uint64_t address;
+} __attribute__((packed)) compact_record;
+_Static_assert(sizeof(compact_record) == 12, "the format on disk");
+typedef struct chunk_head {
+    char magic[4];
+    uint32_t thread, sites, records;
+} chunk_head;
+typedef struct site_line {
+    uint64_t pc;
+    uint16_t size;
+    uint8_t kind, zero[5];
+} site_line;
+_Static_assert(sizeof(chunk_head) == 16 && sizeof(site_line) == 16, "the format on disk");
+
 typedef struct hash_state {
     uint64_t count, hash;
 } hash_state;
 
-static bool binary, hash;
+static bool binary, hash, compact;
 static inlay_buffer *buffer;
 static inlay_mutex lock;
 static unsigned last_thread;
 static uint64_t total;
+static uint32_t told; /* sites that are in the output already */
 
-static inlay_expr record_of(inlay_expr address, inlay_expr size, uint8_t kind, inlay_expr iterations)
+/* --- what is inserted --- */
+
+static inlay_expr compact_of(uint32_t number, inlay_expr address)
 {
-    return inlay_append(buffer, INLAY_FIELD(8, inlay_pc()), INLAY_FIELD(8, address), INLAY_FIELD(2, size),
-                        INLAY_FIELD(2, inlay_const(kind)), INLAY_FIELD(4, iterations));
+    return inlay_append(buffer, INLAY_FIELD(4, inlay_const(number)), INLAY_FIELD(8, address));
+}
+
+/* `varies`: size and iterations are known only as the program runs. */
+static inlay_expr record_of(inlay_insn *insn, inlay_expr address, inlay_expr size, uint8_t kind, inlay_expr iterations,
+                            uint16_t fixed, bool varies)
+{
+    if (!compact)
+        return inlay_append(buffer, INLAY_FIELD(8, inlay_pc()), INLAY_FIELD(8, address), INLAY_FIELD(2, size),
+                            INLAY_FIELD(2, inlay_const(kind)), INLAY_FIELD(4, iterations));
+    uint32_t number = site_number(&(site){.pc = inlay_insn_address(insn), .size = varies ? 0 : fixed, .kind = kind});
+    if (!number) {
+        inlay_warn("too many places that access memory: one is left out");
+        return NULL;
+    }
+    if (!varies) return compact_of(number, address);
+    inlay_expr detail = inlay_binary(INLAY_OR, inlay_binary(INLAY_SHL, size, inlay_const(32)),
+                                     inlay_binary(INLAY_AND, iterations, inlay_const(UINT32_MAX)));
+    return inlay_sequence(compact_of(0, detail), compact_of(number, address));
 }
 
 static void add_elements(inlay_insn *insn, unsigned k, const inlay_memory *m, uint8_t kind)
 {
     for (unsigned e = 0; e < m->elements; e++) {
-        inlay_expr record = record_of(inlay_element_address(k, e), inlay_const(m->size), kind, inlay_const(1));
-        inlay_insert(inlay_before(insn), inlay_if(inlay_element_active(k, e), record, NULL));
+        inlay_expr address = inlay_element_address(k, e), size = inlay_const(m->size);
+        inlay_expr record = record_of(insn, address, size, kind, inlay_const(1), (uint16_t)m->size, false);
+        if (record) inlay_insert(inlay_before(insn), inlay_if(inlay_element_active(k, e), record, NULL));
     }
 }
 
@@ -59,7 +103,10 @@ static void add_access(inlay_insn *insn, unsigned k, const inlay_memory *m, uint
     }
     inlay_expr size = m->size ? inlay_const(m->size) : inlay_access_size(k);
     inlay_expr iterations = m->repeated ? inlay_rep_count() : inlay_const(1);
-    inlay_expr record = record_of(inlay_effective_address(k), size, kind, iterations);
+    bool varies = m->repeated || !m->size;
+    inlay_expr record =
+        record_of(insn, inlay_effective_address(k), size, kind, iterations, (uint16_t)m->size, varies);
+    if (!record) return;
     if (m->repeated) inlay_insert_predicated(inlay_before(insn), record);
     else inlay_insert(inlay_before(insn), record);
 }
@@ -71,10 +118,12 @@ static void each_insn(inlay_insn *insn, void *arg)
     for (unsigned k = 0; k < count; k++) {
         inlay_memory m = inlay_insn_memory(insn, k);
         if (m.prefetch) continue;
-        if (m.read) add_access(insn, k, &m, READ);
-        if (m.write) add_access(insn, k, &m, WRITE);
+        if (m.read) add_access(insn, k, &m, SITE_READ);
+        if (m.write) add_access(insn, k, &m, SITE_WRITE);
     }
 }
+
+/* --- what becomes of records --- */
 
 static uint64_t mix(uint64_t h, const void *bytes, size_t size)
 {
@@ -94,7 +143,7 @@ static void print_lines(const access_record *list, size_t count, unsigned thread
     last_thread = thread;
     for (size_t i = 0; i < count; i++) {
         const access_record *a = &list[i];
-        fprintf(out, "%" PRIx64 " %c %" PRIx64 " %u", a->pc, a->kind == READ ? 'R' : 'W', a->address, a->size);
+        fprintf(out, "%" PRIx64 " %c %" PRIx64 " %u", a->pc, a->kind == SITE_READ ? 'R' : 'W', a->address, a->size);
         if (a->iterations != 1) fprintf(out, " x%" PRIu32, a->iterations);
         fputc('\n', out);
     }
@@ -107,8 +156,21 @@ static void print_json_lines(const access_record *list, size_t count, unsigned t
         fprintf(inlay_out(),
                 "{\"thread\":%u,\"pc\":%" PRIu64 ",\"kind\":\"%s\",\"address\":%" PRIu64
                 ",\"size\":%u,\"iterations\":%" PRIu32 "}\n",
-                thread, a->pc, a->kind == READ ? "read" : "write", a->address, a->size, a->iterations);
+                thread, a->pc, a->kind == SITE_READ ? "read" : "write", a->address, a->size, a->iterations);
     }
+}
+
+static void write_compact(const void *records, size_t count, unsigned thread)
+{
+    uint32_t sites = sites_count();
+    chunk_head head = {{'m', 't', 'r', '1'}, thread, sites - told, (uint32_t)count};
+    inlay_write(&head, sizeof head);
+    for (; told < sites; told++) {
+        const site *s = site_at(told + 1);
+        site_line line = {.pc = s->pc, .size = s->size, .kind = s->kind};
+        inlay_write(&line, sizeof line);
+    }
+    inlay_write(records, count * sizeof(compact_record));
 }
 
 static void full(const void *records, size_t count, unsigned thread, void *arg)
@@ -122,6 +184,8 @@ static void full(const void *records, size_t count, unsigned thread, void *arg)
             h->hash = mix(h->hash, records, count * sizeof(access_record));
             h->count += count;
         }
+    } else if (compact) {
+        write_compact(records, count, thread);
     } else if (binary) {
         inlay_write(records, count * sizeof(access_record));
     } else if (inlay_format_is_json()) {
@@ -171,11 +235,18 @@ static void report(int status, void *arg)
 int main(int argc, char **argv)
 {
     inlay_option_flag(&binary, "binary", 'b', "write 24-byte binary records (see docs)");
+    inlay_option_flag(&compact, "compact", 'c', "write binary records of 12 bytes, and each site once (see docs)");
     inlay_option_flag(&hash, "hash", 0, "write only the count and a hash of the sequence by thread");
     inlay_init(&argc, &argv,
                "traces memory accesses (a REP-prefixed string instruction gives one record an "
                "operand, a masked vector operand one an element that is really accessed)");
-    buffer = inlay_buffer_new(sizeof(access_record), CHUNK, full, NULL);
+    if (compact && (binary || hash)) {
+        inlay_warn("--compact goes with neither --binary nor --hash");
+        return 2;
+    }
+    if (compact) buffer = inlay_buffer_new(sizeof(compact_record), COMPACT_CHUNK, full, NULL);
+    else buffer = inlay_buffer_new(sizeof(access_record), CHUNK, full, NULL);
+    if (compact && !sites_begin()) return 1;
     inlay_on_insn(each_insn, NULL);
     inlay_on_exit(report, NULL);
     return inlay_start();
