@@ -6,7 +6,7 @@
 For each deterministic program: instructions (inscount, opcodemix, prof), also by mnemonic (opcodemix),
 instructions and calls of each procedure (prof, calls), executions of each branch, how often it was taken and
 where it went (branches), blocks (bbcount) and where they begin (tests/rewrite/blocks_tool.c), and the whole
-sequence of memory accesses (memtrace, whose three forms say the same) equal what tests/support/stepper.c saw:
+sequence of memory accesses (memtrace, whose forms say the same) equal what tests/support/stepper.c saw:
 of samples, and of some programs of the distribution; --all takes more of those. With eight threads, the work of each is counted
 exactly. Prints a line for each failure and at the end N passed, N failed.
 """
@@ -385,13 +385,37 @@ def hash_of(trace):
     return h
 
 
+def expanded(data):
+    """The compact form (docs/memtrace.md) as the binary one."""
+    at, sites, detail = 0, [None], {}
+    while at < len(data):
+        magic, thread, new, count = struct.unpack_from("<4sIII", data, at)
+        if magic != b"mtr1":
+            raise Failed(f"no chunk of the compact form begins at {at}")
+        at += 16
+        sites += [struct.unpack_from("<QHB", data, at + 16 * k) for k in range(new)]
+        at += 16 * new
+        for number, address in struct.iter_unpack("<IQ", data[at:at + 12 * count]):
+            if number == 0:
+                detail[thread] = address
+                continue
+            pc, size, kind = sites[number]
+            varies = detail[thread] if size == 0 else size << 32 | 1
+            yield struct.pack("<QQHBBI", pc, address, varies >> 32, kind, 0, varies & 0xffffffff)
+        at += 12 * count
+
+
 def check_forms(checker, truth, program):
-    """The text, which equals the stepper's, the binary form and the hash."""
+    """The text, which equals the stepper's, the binary and the compact form and the hash."""
     text = b"".join(records(checker.tool("memtrace", program, expect=truth.result)))
     with open(checker.tool("memtrace", program, "--binary", expect=truth.result), "rb") as f:
         binary = f.read()
     if not text or text != binary:
         raise Failed(f"the binary form has {len(binary)} bytes, other ones than the {len(text)} of the text")
+    with open(checker.tool("memtrace", program, "--compact", expect=truth.result), "rb") as f:
+        compact = b"".join(expanded(f.read()))
+    if compact != text:
+        raise Failed(f"the compact form has {len(compact) // 24} records, other ones than the {len(text) // 24} of the text")
     found = checker.json("memtrace", program, "--hash", expect=truth.result)
     expected = {"thread": 0, "accesses": len(text) // 24, "hash": hash_of(text)}
     if found["threads"] != [expected] or found["accesses"] != expected["accesses"]:

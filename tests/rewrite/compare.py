@@ -323,6 +323,12 @@ def check_memtrace(c):
     ours, theirs = (only_moved(name, moved) for name in (path, theirs_path))
     if not exact.compare_traces(ours, theirs, places, list, ("rewritten", "jit")):
         raise Failed("no access was traced")
+    text = [record[:8] + record[16:] for record in exact.records(path)]
+    compact, _ = c.rewritten("memtrace", ["--compact"], native)
+    with open(compact, "rb") as f:
+        mine = [record[:8] + record[16:] for record in exact.expanded(f.read())]
+    if mine != text:
+        raise Failed(f"the compact form has {len(mine)} records, or ones of other instructions, than the text")
 
 
 def check_mix(c):
