@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "cfg/kept.h"
 #include "run/kept_folder.h"
+#include "tool/ahead.h"
 #include "tool/rewriter.h"
 #include "tool/state.h"
 
@@ -44,7 +45,7 @@ inl_status tool_analyse(image *im, const cfg_options *options, cfg_program **out
     int folder = keeps ? kept_folder_open() : -1;
     bool known = folder >= 0 && cfg_kept_key(im, key);
     if (known) kept_name(key, name);
-    *out = known ? take(folder, name, im, key) : NULL;
+    *out = known ? take(folder, name, im, key) : tool_ahead_take(im);
     bool taken = *out != NULL;
     inl_status s = taken ? INL_OK : cfg_program_analyse(im, options, out, e);
     if (known && !taken && s == INL_OK) keep(folder, name, *out, key);

@@ -10,6 +10,7 @@
  * As in a program that is written, the tool lies at MOVE_TOOL_BASE (or MOVE_TOOL_HIGH, where that is taken) and its
  * heap at MOVE_HEAP_BASE, here and in the process. Images have the addresses that they have there, so assumed addresses
  * are real ones. */
+#include "tool/ahead.h"
 #include "tool/finders.h"
 #include "tool/injection.h"
 #include "live/change.h"
@@ -164,6 +165,20 @@ static bool is_listed(const rewriter *r, const module *m)
     for (size_t k = 0; k < r->count; k++)
         if (r->images[k].m == m) return true;
     return false;
+}
+
+/* The first is analysed here meanwhile. */
+static void analyse_ahead(const attacher *a)
+{
+    size_t n = 0, room = 1;
+    for (module *m = module_first(run_here.modules); m; m = m->next) room++;
+    image **images = calloc(room, sizeof *images);
+    rewriter_must((char *)images);
+    for (size_t k = 1; k < a->r.count; k++) images[n++] = a->r.images[k].im;
+    for (module *m = module_first(run_here.modules); m; m = m->next)
+        if (!is_listed(&a->r, m) && !m->is_vdso && finders_are_in(&a->process, m, a->by_list)) images[n++] = m->image;
+    tool_ahead_begin(images, n);
+    free(images);
 }
 
 /* --- the whole --- */
@@ -356,6 +371,7 @@ void attacher_run(void)
     a->by_list = finders_go_by_list();
     list_images(a);
     for (size_t k = 0; k < a->r.count; k++) set_target(a, &a->r.images[k], a->fresh && !has_run(a, a->r.images[k].m));
+    analyse_ahead(a);
     rewriter_plan(&a->r);
     if (!a->fresh && !rewriter_needs_tool(&a->r))
         tool_fail(TOOL_EXIT_FAILED, "this tool inserts nothing in process %d", pid);
@@ -364,6 +380,7 @@ void attacher_run(void)
     a->instrumented = a->r.count;
     for (module *m = module_first(run_here.modules); m; m = m->next)
         if (!is_listed(&a->r, m) && !m->is_vdso) plan_finders(a, m);
+    tool_ahead_end();
     if (a->fresh) report(a); /* before it can end, or say something */
     if (a->fresh) say(a);
     if (put_in(a, &carry, &e) != INL_OK) fail(a, status_of(a), e.text);

@@ -2,7 +2,9 @@
  * while it stands still. */
 #include "tool/mutator.h"
 #include "base/page.h"
+#include "tool/ahead.h"
 #include "tool/code.h"
+#include "tool/finders.h"
 
 #include <inlay/process.h>
 
@@ -85,9 +87,13 @@ static bool list_procs(const mutated_image *mi, mutator_piece *p)
     const image_segment *s;
     image_segments(p->image->m->image, &s);
     p->in_procs = malloc((p->in_count + 1) * sizeof *p->in_procs);
+    uint32_t b = 0;
     for (size_t k = 0; p->in_procs && k < p->in_count; k++) {
-        uint32_t b = cfg_block_covering(mi->cfg, s[0].addr + map->entries[k].old_off);
+        uint64_t at = s[0].addr + map->entries[k].old_off;
+        const cfg_block *next = b < mi->cfg->block_count ? &mi->cfg->blocks[b] : NULL; /* behind the last one's */
+        if (!next || at - next->addr >= next->size) b = cfg_block_covering(mi->cfg, at);
         p->in_procs[k] = b == CFG_NONE ? CFG_NONE : mi->cfg->blocks[b].proc;
+        b = b == CFG_NONE ? b : b + 1;
     }
     return p->in_procs != NULL;
 }
@@ -276,12 +282,39 @@ static void begin_change(mutatee *m)
     mutator_bytes_begin(m);
 }
 
+/* Because something is inserted there, or because it must know of new code. */
+static bool is_to_be_analysed(const mutatee *m, const module *x, bool asked)
+{
+    const inlay_image *i = x->user;
+    if (i && i->code) return false;
+    if (i && mutator_has_something(i)) return asked;
+    return !asked && !m->has_tool && !x->is_vdso && (x->is_main || finders_are_in(&m->live, x, true));
+}
+
+/* In the order in which they are asked for, but for the first, which is analysed here meanwhile. */
+static void analyse_ahead(const mutatee *m)
+{
+    size_t n = 0, room = 1;
+    for (module *x = module_first(m->modules); x; x = x->next) room++;
+    image **images = calloc(room, sizeof *images);
+    for (int asked = 1; images && asked >= 0 && (asked || n); asked--)
+        for (module *x = module_first(m->modules); x; x = x->next)
+            if (is_to_be_analysed(m, x, asked)) images[n++] = x->image;
+    if (n > 1) tool_ahead_begin(images + 1, n - 1);
+    free(images);
+}
+
 static inl_status commit(mutatee *m, inl_error *e)
 {
     bool changed;
+    analyse_ahead(m);
     inl_status s = mutator_read_wanted(m, e);
-    if (s != INL_OK || !anything_changes(m)) return s;
+    if (s != INL_OK || !anything_changes(m)) {
+        tool_ahead_end();
+        return s;
+    }
     if (!m->has_tool) s = mutator_put(m, e);
+    tool_ahead_end();
     if (s == INL_OK) s = live_read_maps(&m->live, e);
     if (s != INL_OK) return s;
     begin_change(m);

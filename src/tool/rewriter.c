@@ -17,6 +17,7 @@
  * tool sees are those assumed ones, here and in the carried tool.
  */
 #include "tool/rewriter.h"
+#include "tool/ahead.h"
 #include "tool/finders.h"
 #include "tool/source.h"
 #include "elf/elf.h"
@@ -371,6 +372,16 @@ void rewriter_plan(rewriter *r)
                          "had been written; it must make such an expression in main or for the first code it is shown");
 }
 
+/* The program is analysed here meanwhile. */
+static void analyse_ahead(const rewriter *r)
+{
+    image **images = calloc(r->count, sizeof *images);
+    rewriter_must((char *)images);
+    for (size_t k = 1; k < r->count; k++) images[k - 1] = r->images[k].im;
+    tool_ahead_begin(images, r->count - 1);
+    free(images);
+}
+
 void rewriter_run(void)
 {
     tool_now->blame.phase = BLAME_STARTED;
@@ -397,7 +408,9 @@ void rewriter_run(void)
         elf_target_begin(&r->images[k].file, r->images[k].im);
         r->images[k].target = &r->images[k].file.target;
     }
+    analyse_ahead(r);
     rewriter_plan(r);
+    tool_ahead_end();
     write_files(r);
     rewriter_end_progress(r);
     bool good = rewriter_reports(r);

@@ -648,6 +648,7 @@ typedef struct tool_state {
     struct cfg_thunks *thunks;     /* NULL: not asked yet (points.c) */
     struct tool_gdb *gdb;          /* NULL: there is none */
     struct debug_info *debug_info; /* NULL: not asked for */
+    struct tool_ahead *ahead;      /* NULL: nothing is analysed by another process (ahead.h) */
 } tool_state;
 extern tool_state *tool_now;
 void tool_state_begin(tool_state *);
