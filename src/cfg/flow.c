@@ -43,14 +43,15 @@ static void prepend(summary *s, cfg_need reads, cfg_need kills, bool faults)
     s->seen_kill = join(s->seen_kill, kills);
 }
 
+/* A trap shows its flags to a handler, a system call keeps them; neither asks anything of them. */
+static bool asks(const isa_insn *in) { return in->flow != ISA_FLOW_TRAP && in->flow != ISA_FLOW_SYSCALL; }
+
 static void prepend_insn(summary *s, const isa *isa, const isa_insn *in)
 {
     isa_effects fx;
     isa->effects(in, &fx);
     cfg_need kills = {fx.kills, fx.flags_kill};
-    /* A trap shows its flags to a handler, a system call keeps them; neither asks anything of them. */
-    bool asks = in->flow != ISA_FLOW_TRAP && in->flow != ISA_FLOW_SYSCALL;
-    cfg_need reads = {fx.reads, asks ? fx.flags_read : 0};
+    cfg_need reads = {fx.reads, asks(in) ? fx.flags_read : 0};
     prepend(s, reads, kills, may_fault(in, &fx));
 }
 
@@ -149,44 +150,66 @@ cfg_live *cfg_flow_solve(const cfg_program *p, const cfg_facts *facts, uint32_t 
 
 /* --- the whole image --- */
 
+/* A block's flags: those that are looked at before they are written, those that are lost. Where control leaves a
+ * procedure nothing is hoped to look at any, so calls, at which a block ends, and jumps to elsewhere add none. */
+typedef struct flag_sum {
+    uint32_t use, kill, live;
+} flag_sum;
+
 typedef struct finder {
     const cfg_program *program;
-    isa_insn *insns; /* of one procedure */
+    flag_sum *sums; /* of one procedure's blocks */
     size_t room;
-    inl_arena arena;
 } finder;
 
 static bool reserve(finder *f, size_t count)
 {
     if (count <= f->room) return true;
     size_t room = count + count / 2;
-    isa_insn *bigger = realloc(f->insns, room * sizeof *bigger);
+    flag_sum *bigger = realloc(f->sums, room * sizeof *bigger);
     if (!bigger) return false;
-    f->insns = bigger;
+    f->sums = bigger;
     f->room = room;
     return true;
 }
 
-/* Decodes the procedure. False: no memory. A block whose bytes are gone counts as unknown code. */
-static bool decode(finder *f, const cfg_proc *proc)
+/* A block whose bytes are gone counts as unknown code. */
+static flag_sum sum_up(const cfg_program *p, const cfg_block *b)
 {
-    const cfg_program *p = f->program;
-    size_t n = 0;
-    for (uint32_t k = 0; k < proc->block_count; k++) n += p->blocks[proc->first_block + k].insn_count;
-    if (!reserve(f, n)) return false;
-    n = 0;
-    for (uint32_t k = 0; k < proc->block_count; k++) {
-        const cfg_block *b = &p->blocks[proc->first_block + k];
-        const uint8_t *bytes = NULL;
-        size_t avail = image_bytes(p->image, b->addr, &bytes), at = 0;
-        for (uint32_t i = 0; i < b->insn_count; i++, n++) {
-            isa_result r = p->isa->decode(bytes + at, avail - at, b->addr + at, &f->insns[n]);
-            if (r == ISA_TRUNCATED || r == ISA_INVALID)
-                f->insns[n] = (isa_insn){.len = 0, .bits = ISA_BIT_UNKNOWN, .flow = ISA_FLOW_TRAP};
-            at += f->insns[n].len;
+    flag_sum s = {0};
+    const uint8_t *bytes = NULL;
+    size_t avail = image_bytes(p->image, b->addr, &bytes), at = 0;
+    for (uint32_t i = 0; i < b->insn_count; i++) {
+        isa_insn in;
+        isa_effects fx;
+        isa_result r = p->isa->decode(bytes + at, avail - at, b->addr + at, &in);
+        if (r == ISA_TRUNCATED || r == ISA_INVALID)
+            in = (isa_insn){.len = 0, .bits = ISA_BIT_UNKNOWN, .flow = ISA_FLOW_TRAP};
+        p->isa->effects(&in, &fx);
+        if (asks(&in)) s.use |= fx.flags_read & ~s.kill;
+        s.kill |= fx.flags_kill;
+        at += in.len;
+    }
+    if (b->flags & CFG_BLOCK_CALL) s.kill = ~0u; /* what is wanted behind it comes from the callee's return */
+    return s;
+}
+
+static void solve_flags(const cfg_program *p, const cfg_proc *proc, flag_sum *sums)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t k = proc->block_count; k-- > 0;) {
+            const cfg_block *b = &p->blocks[proc->first_block + k];
+            uint32_t out = 0;
+            for (uint32_t i = 0; i < b->edge_count; i++) {
+                uint32_t to = p->edges[b->first_edge + i].to - proc->first_block;
+                if (to < proc->block_count) out |= sums[to].live;
+            }
+            uint32_t live = sums[k].use | (out & ~sums[k].kill);
+            changed |= live != sums[k].live;
+            sums[k].live = live;
         }
     }
-    return true;
 }
 
 static bool is_returned(const cfg_program *p, const cfg_block *b, uint32_t *to)
@@ -202,25 +225,22 @@ static bool is_returned(const cfg_program *p, const cfg_block *b, uint32_t *to)
 
 static bool examine(finder *f, uint32_t index, cfg_facts *facts)
 {
-    static const cfg_facts hoped;
     const cfg_program *p = f->program;
     const cfg_proc *proc = &p->procs[index];
     bool code_for_sure = !(proc->flags & CFG_PROC_GUESSED);
     if (!code_for_sure || proc->block_count == 0) return true;
-    if (!decode(f, proc)) return false;
-    cfg_flow_code code = {.first = f->insns, .stride = sizeof *f->insns};
-    inl_arena_reset(&f->arena);
-    const cfg_live *at = cfg_flow_solve(p, &hoped, index, &code, &f->arena);
-    if (!at) return false;
+    if (!reserve(f, proc->block_count)) return false;
+    for (uint32_t k = 0; k < proc->block_count; k++) f->sums[k] = sum_up(p, &p->blocks[proc->first_block + k]);
+    solve_flags(p, proc, f->sums);
     for (uint32_t k = 0; k < proc->block_count; k++) {
         const cfg_block *b = &p->blocks[proc->first_block + k];
         uint32_t to;
-        if (is_called(p, b)) facts->flags_at_entry |= at[k].live.flags;
-        else if (b->flags & (CFG_BLOCK_ENTRY | CFG_BLOCK_OUTSIDE)) facts->flags_at_outside |= at[k].live.flags;
+        if (is_called(p, b)) facts->flags_at_entry |= f->sums[k].live;
+        else if (b->flags & (CFG_BLOCK_ENTRY | CFG_BLOCK_OUTSIDE)) facts->flags_at_outside |= f->sums[k].live;
         if (!(b->flags & CFG_BLOCK_CALL) || !is_returned(p, b, &to)) continue;
         /* Behind a call that ends a procedure another may begin: looked at there, as an entry. */
         to -= proc->first_block;
-        if (to < proc->block_count) facts->flags_at_return |= at[to].live.flags;
+        if (to < proc->block_count) facts->flags_at_return |= f->sums[to].live;
         else facts->flags_at_return |= p->blocks[to + proc->first_block].flags & CFG_BLOCK_ENTRY ? 0 : ~0u;
     }
     return true;
@@ -234,7 +254,6 @@ bool cfg_facts_find(const cfg_program *p, cfg_facts *facts)
     for (uint32_t i = 0; i < p->proc_count && ok; i++) ok = examine(&f, i, facts);
     facts->flags_at_return |= facts->flags_at_entry; /* of what a call falls into */
     if (!ok) *facts = (cfg_facts){~0u, ~0u, ~0u};
-    free(f.insns);
-    inl_arena_free(&f.arena);
+    free(f.sums);
     return ok;
 }

@@ -277,9 +277,23 @@ static bool settle(move_work *w, const char *why, bool few)
     return !few || count_asked(w) == asked;
 }
 
+/* Nothing of the image is asked for: what would be found out about it is of no use. */
+static bool leave_all(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    const move_client *c = w->client;
+    if (!c || !c->wanted) return false;
+    for (uint32_t i = 0; i < p->proc_count; i++)
+        if (c->wanted(c->arg, p, i)) return false;
+    w->goes_back = CFG_NONE;
+    for (uint32_t i = 0; i < p->proc_count; i++) first_choice(w, i, NULL, false);
+    return true;
+}
+
 bool move_choose(move_work *w)
 {
     bool few = w->client && w->client->empty;
+    if (leave_all(w)) return true;
     if (!find_early(w) || !move_find_lookups(w)) return false;
     const char *why = move_lookups_of_image(move_cfg(w)->image);
     w->goes_back = move_is_go(why) ? move_find_return(w) : CFG_NONE;

@@ -217,12 +217,6 @@ static bool asks_piece(const move_work *w, uint32_t proc)
     return false;
 }
 
-static void look_for_pieces(move_work *w)
-{
-    for (uint32_t i = 0; w->isa->asks_piece && i < move_cfg(w)->proc_count; i++)
-        if (asks_piece(w, i)) w->looked_up[i] = BY_PIECES;
-}
-
 /* --- asking --- */
 
 /* So many words of data that lead behind calls are no accident. */
@@ -241,7 +235,6 @@ bool move_find_lookups(move_work *w)
     if (!w->looked_up) return false;
     if (p->proc_count == 0) return true;
     move_find_fenced(w, w->looked_up, BY_FENCE);
-    look_for_pieces(w);
     look_at_relocations(w);
     if (image_type(p->image) == ET_EXEC && look_at_words(w, false) >= by_chance(p)) look_at_words(w, true);
     return move_judge_stretches(w, BY_STRETCH) && look_for_stacks(w);
@@ -285,6 +278,7 @@ const char *move_lookups_of_proc(move_work *w, uint32_t proc)
 {
     const char *name = move_cfg(w)->procs[proc].name;
     if (name && !strncmp(name, "Builtins_", 9)) return "its callers' return addresses are looked up (V8 built-in)";
+    if (!w->looked_up[proc] && w->isa->asks_piece && asks_piece(w, proc)) w->looked_up[proc] = BY_PIECES;
     switch (w->looked_up[proc]) {
     case BY_DATA:
         w->calls_stay[proc] = move_calls_can_stay(w) && !has_landing_pads(move_cfg(w), proc);

@@ -182,11 +182,87 @@ static void other_procedures(void **state)
     wants(wanted(CFG_BLOCK_RETURN, 3, CFG_EDGE_TAKEN), AT_RETURN | AT_OUTSIDE);
 }
 
+/* --- facts of a whole file: what solving all of its procedures, registers and all, would say --- */
+
+static bool is_called(const cfg_program *p, const cfg_block *b)
+{
+    enum { CALLED = CFG_PROC_CALLED | CFG_PROC_ADDRESS_TAKEN | CFG_PROC_EXPORTED };
+    return b->flags & CFG_BLOCK_ENTRY && p->procs[b->proc].flags & CALLED;
+}
+
+static void note_returns(const cfg_program *p, const cfg_block *b, const cfg_live *at, cfg_facts *facts)
+{
+    const cfg_proc *of = &p->procs[b->proc];
+    for (uint32_t i = 0; i < b->edge_count && b->flags & CFG_BLOCK_CALL; i++) {
+        const cfg_edge *e = &p->edges[b->first_edge + i];
+        if (e->kind != CFG_EDGE_RETURNED || e->to == CFG_NONE) continue;
+        if (e->to - of->first_block < of->block_count) facts->flags_at_return |= at[e->to - of->first_block].live.flags;
+        else if (!(p->blocks[e->to].flags & CFG_BLOCK_ENTRY)) facts->flags_at_return = ~0u;
+    }
+}
+
+static void note_proc(const cfg_program *p, uint32_t proc, inl_arena *arena, cfg_facts *facts)
+{
+    static const cfg_facts hoped;
+    const cfg_proc *of = &p->procs[proc];
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < of->block_count; k++) n += p->blocks[of->first_block + k].insn_count;
+    isa_insn *insns = inl_arena_alloc(arena, n * sizeof *insns);
+    n = 0;
+    for (uint32_t k = 0; k < of->block_count; k++) {
+        const cfg_block *b = &p->blocks[of->first_block + k];
+        const uint8_t *bytes;
+        size_t have = image_bytes(p->image, b->addr, &bytes), at = 0;
+        for (uint32_t i = 0; i < b->insn_count; i++, n++) {
+            assert_true(p->isa->decode(bytes + at, have - at, b->addr + at, &insns[n]) <= ISA_UNKNOWN ||
+                        insns[n].flow == ISA_FLOW_TRAP);
+            at += insns[n].len;
+        }
+    }
+    cfg_flow_code all = {.first = insns, .stride = sizeof *insns};
+    const cfg_live *at = cfg_flow_solve(p, &hoped, proc, &all, arena);
+    for (uint32_t k = 0; k < of->block_count; k++) {
+        const cfg_block *b = &p->blocks[of->first_block + k];
+        if (is_called(p, b)) facts->flags_at_entry |= at[k].live.flags;
+        else if (b->flags & (CFG_BLOCK_ENTRY | CFG_BLOCK_OUTSIDE)) facts->flags_at_outside |= at[k].live.flags;
+        note_returns(p, b, at, facts);
+    }
+}
+
+static void facts_of_files(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"/proc/self/exe", "/lib/x86_64-linux-gnu/libc.so.6",
+                                        "/lib/x86_64-linux-gnu/libm.so.6"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        image *im;
+        inl_error e;
+        cfg_program *p;
+        cfg_facts found, all = {0};
+        inl_arena arena = {0};
+        assert_int_equal(image_open(paths[i], &im, &e), INL_OK);
+        assert_int_equal(cfg_program_analyse(im, NULL, &p, &e), INL_OK);
+        for (uint32_t k = 0; k < p->proc_count; k++) {
+            inl_arena_reset(&arena);
+            if (!(p->procs[k].flags & CFG_PROC_GUESSED) && p->procs[k].block_count) note_proc(p, k, &arena, &all);
+        }
+        all.flags_at_return |= all.flags_at_entry;
+        assert_true(cfg_facts_find(p, &found));
+        assert_int_equal(found.flags_at_entry, all.flags_at_entry);
+        assert_int_equal(found.flags_at_outside, all.flags_at_outside);
+        assert_int_equal(found.flags_at_return, all.flags_at_return);
+        inl_arena_free(&arena);
+        cfg_program_free(p);
+        image_close(im);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(registers),   cmocka_unit_test(flags), cmocka_unit_test(snippets_read_too),
-        cmocka_unit_test(what_leaves), cmocka_unit_test(calls), cmocka_unit_test(other_procedures),
+        cmocka_unit_test(registers),      cmocka_unit_test(flags), cmocka_unit_test(snippets_read_too),
+        cmocka_unit_test(what_leaves),    cmocka_unit_test(calls), cmocka_unit_test(other_procedures),
+        cmocka_unit_test(facts_of_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
