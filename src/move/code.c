@@ -1,8 +1,8 @@
 /* One procedure's new code: decoded into a run, shown to the client, its blocks copied or woven in the
  * order of their addresses, its branches resolved.
  *
- * Length of branches: a procedure without snippets keeps the forms it has; where one then does not reach
- * it is made long and the procedure is emitted again. With snippets, forward branches are long at first,
+ * Length of branches: a procedure without snippets, or with few, keeps the forms it has; where one then does not reach
+ * it is made long and the procedure is emitted again. With more snippets, forward branches are long at first,
  * and a second emission shortens those that turned out to reach. Branches are known by their number in the
  * order of emission, which is the same each time.
  *
@@ -15,7 +15,12 @@
 
 #include <string.h>
 
-enum { MAX_GROUP = 32, MAX_PASSES = 8, SLACK = 16 /* alignment may differ from one pass to the next */ };
+enum {
+    MAX_GROUP = 32,
+    MAX_PASSES = 8,
+    FEW_POINTS = 3,
+    SLACK = 16 /* alignment may differ from one pass to the next */
+};
 
 bool move_text_reserve(move_work *w, size_t bytes)
 {
@@ -40,7 +45,7 @@ bool move_branch_is_short(move_work *w, uint64_t target, size_t from, unsigned f
     uint32_t b = block_of(w, target);
     *site = w->sites++;
     if (w->forms.count <= *site) {
-        uint8_t first = w->plain && was_short ? MOVE_SHORT : MOVE_LONG;
+        uint8_t first = w->hopes && was_short ? MOVE_SHORT : MOVE_LONG;
         if (!inl_vec_push(&w->forms, first)) return false;
     }
     if (b == CFG_NONE || move_cfg(w)->blocks[b].proc != w->proc) return false;
@@ -481,6 +486,7 @@ static inl_status emit_until_stable(move_work *w)
     size_t distance = 1024 + 48 * (size_t)w->run.insn_count;
     w->forms.count = 0;
     w->plain = is_plain(w);
+    w->hopes = w->plain || w->plan.procs[w->proc].points <= FEW_POINTS;
     if (!w->plain && !count_preds(w)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
     for (unsigned pass = 0;;) {
         w->plan.text_size = text, w->far.count = far, w->head_faults = w->head_inlined = w->head_switches = 0;
@@ -493,7 +499,7 @@ static inl_status emit_until_stable(move_work *w)
             continue;
         }
         if (status) return status;
-        uint32_t shorter = pass == 0 && !w->plain ? shorten(w) : 0;
+        uint32_t shorter = pass == 0 && !w->hopes ? shorten(w) : 0;
         if (pass++ == 0 && !w->plain && (shorter || w->cold.at)) {
             distance = w->plan.text_size - text + 48 - 3 * (size_t)shorter; /* at least so much shorter */
             continue;

@@ -119,6 +119,7 @@ typedef struct move_work {
     INL_VEC(move_reaim) reaims;
     bool has_labels;             /* a fault's handler may know places in it: nothing is hidden from it */
     bool plain;                  /* nothing is inserted in it */
+    bool hopes;                  /* ... or so little that branches mostly keep their forms */
     uint32_t sites;              /* branches emitted so far */
     uint32_t block;              /* in work */
     uint32_t base;               /* offset where the window of the block in work begins */
