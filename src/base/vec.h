@@ -22,7 +22,9 @@ bool inl_vec_reserve_(void **items, size_t *capacity, size_t wanted, size_t item
 
 #define inl_vec_reserve(v, n) inl_vec_reserve_((void **)&(v)->items, &(v)->capacity, (n), sizeof *(v)->items)
 #define inl_vec_push(v, ...)                                                                                           \
-    (inl_vec_reserve((v), (v)->count + 1) ? ((v)->items[(v)->count++] = (__VA_ARGS__), true) : false)
+    ((v)->count < (v)->capacity || inl_vec_reserve((v), (v)->count + 1)                                                \
+         ? ((v)->items[(v)->count++] = (__VA_ARGS__), true)                                                            \
+         : false)
 #define inl_vec_free(v) (free((v)->items), (v)->items = NULL, (v)->count = (v)->capacity = 0)
 
 #endif

@@ -187,7 +187,8 @@ static void connect(cfg_program *p)
 {
     for (uint32_t i = 0; i < p->edge_count; i++) {
         cfg_edge *e = &p->edges[i];
-        e->to = cfg_block_at(p, e->target);
+        uint32_t next = e->from + 1; /* mostly */
+        e->to = next < p->block_count && p->blocks[next].addr == e->target ? next : cfg_block_at(p, e->target);
         if (e->to == CFG_NONE) {
             if (e->kind != CFG_EDGE_TAIL) spoil(p, e->from);
             continue;

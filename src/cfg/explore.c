@@ -272,7 +272,8 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
             set_mark(w, m, MARK_BLOCK);
             return;
         }
-        isa_result result = w->isa->decode(bytes, end - addr, addr, &in);
+        isa_result result = w->isa->decode(bytes, r->end - addr, addr, &in);
+        if (in.len > end - addr) result = ISA_TRUNCATED;
         if (w->machine->filler(bytes, end - addr)) result = ISA_INVALID;
         if (result != ISA_OK && result != ISA_UNKNOWN) {
             cfg_blame(w, w->current,

@@ -187,6 +187,7 @@ bool cfg_decode(const cfg_work *w, uint64_t addr, uint64_t end, isa_insn *out)
     if (!r) return false;
     if (end > r->end) end = r->end;
     if (addr >= end) return false;
-    isa_result result = w->isa->decode(r->bytes + (addr - r->addr), end - addr, addr, out);
-    return result == ISA_OK || result == ISA_UNKNOWN;
+    /* Where more can be read decoding is quicker; what is there is read for its length alone. */
+    isa_result result = w->isa->decode(r->bytes + (addr - r->addr), r->end - addr, addr, out);
+    return (result == ISA_OK || result == ISA_UNKNOWN) && out->len <= end - addr;
 }

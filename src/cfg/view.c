@@ -156,11 +156,18 @@ uint32_t cfg_view_find(const cfg_view *v, uint64_t addr)
     return behind && addr < v->blocks.items[behind - 1].end ? (uint32_t)behind - 1 : CFG_NONE;
 }
 
+/* Mostly the next one. */
+static uint32_t target_of(const cfg_view *v, const cfg_view_edge *e)
+{
+    uint32_t next = e->from + 1;
+    return next < v->blocks.count && v->blocks.items[next].addr == e->target ? next : cfg_view_find(v, e->target);
+}
+
 static void connect(cfg_view *v, bool with_preds)
 {
     for (size_t i = 0; i < v->edges.count; i++) {
         cfg_view_edge *e = &v->edges.items[i];
-        uint32_t b = cfg_view_find(v, e->target);
+        uint32_t b = target_of(v, e);
         e->to = b != CFG_NONE && v->blocks.items[b].addr == e->target ? b : CFG_NONE;
         if (e->to != CFG_NONE) v->blocks.items[e->to].pred_count++;
     }
