@@ -62,7 +62,8 @@ static inl_status map_question(ask *a, inl_error *e)
                             0};
     inl_status s = remote_call(leader(a), &answer, SYS_mmap, args, e);
     if (s != INL_OK || answer == (long)MOVE_ASK_BASE) return s;
-    return inl_fail(e, INL_ERR_NO_MEMORY, "process %d has no memory left: %s", a->process.pid, strerror((int)-answer));
+    return inl_fail(e, INL_ERR_NO_MEMORY, "process %d has no memory left: %s (its limits are in /proc/%d/limits)",
+                    a->process.pid, strerror((int)-answer), a->process.pid);
 }
 
 static void unmap(ask *a, uint64_t low, uint64_t high)
@@ -257,18 +258,33 @@ int live_open_report(pid_t pid, int number)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, number);
-    return open(path, O_RDONLY | O_CLOEXEC);
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* of a pipe: all is in it */
 }
 
-inl_status live_copy_report(int fd, int out, inl_error *e)
+/* A pipe has taken all of the report when there was room for one more piece of what is written at once. */
+static bool is_whole(int fd, size_t size)
+{
+    enum { PIECE = 64 << 10 };
+    int room = fcntl(fd, F_GETPIPE_SZ);
+    return room < 0 || size + PIECE <= (size_t)room;
+}
+
+inl_status live_copy_report(pid_t pid, int fd, int out, inl_error *e)
 {
     char bytes[16 << 10];
+    size_t size = 0;
     if (fd < 0) return inl_fail(e, INL_ERR_SYSTEM, "cannot read the report: %s", strerror(errno));
     bool good = true;
-    for (ssize_t n; good && (n = read(fd, bytes, sizeof bytes)) > 0;)
+    for (ssize_t n; good && (n = read(fd, bytes, sizeof bytes)) > 0; size += (size_t)n)
         for (ssize_t done = 0, m; good && done < n; done += m)
             if ((m = write(out, bytes + done, (size_t)(n - done))) <= 0) m = 0, good = false;
     inl_status s = good ? INL_OK : inl_fail(e, INL_ERR_SYSTEM, "cannot write the report: %s", strerror(errno));
+    if (good && !is_whole(fd, size))
+        s = inl_fail(
+            e, INL_ERR_SYSTEM,
+            "the report is too large: process %d may write but small files, and a pipe has room for %zu bytes of "
+            "it (prlimit --pid %d --fsize=unlimited helps)",
+            pid, size, pid);
     close(fd);
     return s;
 }
@@ -278,7 +294,7 @@ static inl_status take_report(ask *a, inl_error *e)
 {
     long answer;
     if (a->asked->fd < 0) return INL_OK;
-    inl_status s = live_copy_report(live_open_report(a->process.pid, (int)a->asked->fd), a->out, e);
+    inl_status s = live_copy_report(a->process.pid, live_open_report(a->process.pid, (int)a->asked->fd), a->out, e);
     remote_call(leader(a), &answer, SYS_close, (long[6]){(long)a->asked->fd}, &(inl_error){0});
     live_closed(&a->process, &(inl_error){0});
     return s;

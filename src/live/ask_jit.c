@@ -166,7 +166,7 @@ static bool take_report(pid_t pid, uint32_t who, const move_told *r, int out, in
 {
     int report = live_open_report(pid, (int)r->report_fd);
     if (is_for(pid, who, r)) {
-        *s = live_copy_report(report, out, e);
+        *s = live_copy_report(pid, report, out, e);
         ask(pid, JIT_NUDGE_TAKEN, 0, &(inl_error){0});
         return true;
     }

@@ -30,6 +30,12 @@ static void unmap(remote *r, uint64_t low, uint64_t high)
     if (low < high) remote_call(r, &answer, SYS_munmap, (long[6]){(long)low, (long)(high - low)}, &ignored);
 }
 
+void live_unmap(live_process *p, uint64_t low, uint64_t high)
+{
+    remote *r = &p->threads.items[0];
+    if (!r->gone) unmap(r, low, high);
+}
+
 inl_status live_map(live_process *p, const live_text *t, inl_error *e)
 {
     remote *r = &p->threads.items[0];
@@ -43,9 +49,13 @@ inl_status live_map(live_process *p, const live_text *t, inl_error *e)
     if (answer != (long)t->at) live_works(p, false, e);
     if (answer != (long)t->at) {
         if (!sys_failed(answer)) unmap(r, (uint64_t)answer, (uint64_t)answer + size);
-        return inl_fail_at(e, INL_ERR_NO_MEMORY, t->at, "process %d has no room at 0x%llx any more: %s", p->pid,
-                           (unsigned long long)t->at,
-                           sys_failed(answer) ? strerror((int)-answer) : "something else is there");
+        if (!sys_failed(answer))
+            return inl_fail_at(e, INL_ERR_NO_MEMORY, t->at,
+                               "process %d has no room at 0x%llx any more: something else is there", p->pid,
+                               (unsigned long long)t->at);
+        return inl_fail_at(e, INL_ERR_NO_MEMORY, t->at,
+                           "process %d has no room at 0x%llx any more: %s (its limits are in /proc/%d/limits)", p->pid,
+                           (unsigned long long)t->at, strerror((int)-answer), p->pid);
     }
     return t->size ? remote_patch(r, t->at, t->bytes, t->size, e) : INL_OK;
 }

@@ -68,6 +68,7 @@ inl_status live_change_map(live_process *, live_change *, inl_error *);
 void live_change_unmap(live_process *, const live_change *); /* instead of making it */
 inl_status live_change_fill(const live_process *, const live_change *, inl_error *);
 inl_status live_change_make(live_process *, live_change *, inl_error *);
+void live_unmap(live_process *, uint64_t low, uint64_t high); /* what it can still be asked to */
 inl_status live_map(live_process *, const live_text *, inl_error *);
 /* Sets used[k] where a register of a thread, or a word of memory that it can write to, leads into gone[k]. */
 inl_status live_find_users(live_process *, const live_change *, bool *used, inl_error *);

@@ -286,6 +286,6 @@ inl_status live_ask_jit(pid_t, const live_told *, inl_error *);
 /* It is asked for its report, which goes to `out`. */
 inl_status live_ask_jit_report(pid_t, int out, inl_error *);
 int live_open_report(pid_t, int fd); /* what the process's descriptor leads to; or -1, errno */
-inl_status live_copy_report(int report, int out, inl_error *); /* which is closed */
+inl_status live_copy_report(pid_t, int report, int out, inl_error *); /* which is closed */
 
 #endif

@@ -336,6 +336,28 @@ static inl_status has_crashed(remote *r, int signo, inl_error *e)
                        strsignal(signo), (unsigned long long)pc, why.si_addr);
 }
 
+/* The text at an address of the process's; empty: there is none. */
+static void read_text(remote *r, uint64_t at, char *text, size_t size)
+{
+    inl_error ignored;
+    size_t n = 0;
+    while (at && n + 1 < size && remote_read(r, at + n, text + n, 1, &ignored) == INL_OK && text[n]) n++;
+    text[n] = 0;
+}
+
+/* It ends by itself. The boot code says why. */
+static inl_status has_given_up(remote *r, inl_error *e)
+{
+    char why[64], more[64];
+    struct __ptrace_syscall_info call;
+    bool told = ptrace(PTRACE_GET_SYSCALL_INFO, r->pid, sizeof call, &call) > 0 &&
+                call.op == PTRACE_SYSCALL_INFO_ENTRY && call.entry.args[1] == MOVE_BOOT_FAILED;
+    read_text(r, told ? call.entry.args[2] : 0, why, sizeof why);
+    read_text(r, told ? call.entry.args[3] : 0, more, sizeof more);
+    return inl_fail(e, INL_ERR_SYSTEM, "the tool did not start in process %d%s%s%s", r->pid, told ? ": " : "", why,
+                    more);
+}
+
 inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, bool spared, inl_error *e)
 {
     struct user_regs_struct u = r->regs;
@@ -362,9 +384,9 @@ inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, bool 
         }
         if (!there && !ends) continue;
         if (!there) r->status = (int)remote_registers_first(&u);
+        s = there ? INL_OK : has_given_up(r, e);
         skip_call(r);
-        if (!there) return inl_fail(e, INL_ERR_SYSTEM, "the tool did not start in process %d", r->pid);
-        return INL_OK;
+        return s;
     }
 }
 

@@ -27,6 +27,9 @@
 #define MOVE_TOOL_BASE   0x70000000ull
 #define MOVE_TOOL_HIGH   0x551c00000000ull
 #define MOVE_HEAP_BASE   0x551000000000ull /* the carried heap */
+/* The boot code that a process is given which runs ends it with a call of exit_group that has this for its second
+ * argument, and addresses of two texts, which say why, behind it. */
+#define MOVE_BOOT_FAILED 0x6c6961666e69ull
 #define MOVE_LIVE_BASE   0x550100000000ull /* what a process that ran already was given (live.h) */
 #define MOVE_REGION_LOW  0x552000000000ull /* the tool's later mappings */
 #define MOVE_REGION_HIGH 0x555000000000ull

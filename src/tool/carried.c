@@ -117,12 +117,13 @@ void carried_run(void)
     if (follows) open_own(&tool_handoff_data.fds);
     open_output();
     blame_unwatch();
-    if (moved_begin(&client, &e) != INL_OK)
-        tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: %s", e.text);
+    if (moved_begin(&client, &e) != INL_OK) tool_cannot_start(&e);
     restore_registrations(&moved_handoff_data);
     tool_heap_begin();
-    if (!tool_derive_begin() || !tool_locals_begin())
-        tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: out of memory");
+    if (!tool_derive_begin() || !tool_locals_begin()) {
+        (void)inl_fail(&e, INL_ERR_NO_MEMORY, "out of memory");
+        tool_cannot_start(&e);
+    }
     tool_counters_begin();
     tool_now->blame.phase = BLAME_STARTED;
     run_thread *t = run_self();

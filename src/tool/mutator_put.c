@@ -111,8 +111,12 @@ static inl_status finish(mutatee *m, void *arg, void *answer, inl_error *e)
     const live_text area = {
         .at = MUTATOR_AREA, .room = MUTATOR_STACK_TOP - MUTATOR_AREA, .prot = PROT_READ | PROT_WRITE};
     moved_pieces pieces = {(const moved_piece *)MUTATOR_AREA, 0, (move_live *)MUTATOR_ASKED_AT};
-    inl_status s = live_put_finish(((putting *)arg)->put, e);
-    if (s == INL_OK) s = live_map(&m->live, &area, e);
+    live_put *put = ((putting *)arg)->put;
+    inl_status s = live_map(&m->live, &area, e); /* what there may be no room for comes before it is in */
+    if (s != INL_OK) live_put_give_up(put);
+    if (s != INL_OK) return s;
+    s = live_put_finish(put, e);
+    if (s != INL_OK) live_unmap(&m->live, MUTATOR_AREA, MUTATOR_STACK_TOP);
     if (s != INL_OK) return s;
     return remote_write(&m->live.threads.items[0], (uint64_t)(uintptr_t)&moved_pieces_now, &pieces, sizeof pieces, e);
 }

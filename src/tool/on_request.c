@@ -2,7 +2,9 @@
  * (moved/leave.c).
  *
  * It goes to a file in memory where it is to be read from outside: as the tool's result, and as its standard error, to
- * which all else goes that the tool says. The other threads stand still, none is in the tool's code. */
+ * which all else goes that the tool says. The other threads stand still, none is in the tool's code. Where the program
+ * may write small files only, as whose that counts, it goes to a pipe, which nobody limits but its own size: whoever
+ * reads it sees when that was not enough (live_copy_report). */
 #include "tool/state.h"
 #include "base/sys.h"
 
@@ -10,32 +12,65 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 typedef struct captured {
-    int file, err; /* what standard error was; its number is kept */
+    int file, to, err; /* read from, written to; what standard error was; its number is kept */
     tool_output output;
 } captured;
 
+static bool may_write_much(void)
+{
+    enum { MUCH = 64 << 20 };
+    struct rlimit limit;
+    long r = sys_call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit);
+    return sys_failed(r) || limit.rlim_cur >= MUCH; /* RLIM_INFINITY is the largest number */
+}
+
+/* *to: where it is written; the answer: from where it is read. */
+static int open_capture(int *to)
+{
+    enum { ROOM = 1 << 20 }; /* as much as everybody may ask for */
+    int ends[2];
+    if (!may_write_much() && !sys_failed(sys_call2(SYS_pipe2, (long)ends, O_CLOEXEC | O_NONBLOCK))) {
+        fcntl(ends[0], F_SETPIPE_SZ, ROOM);
+        *to = resident_hide(ends[1]);
+        return resident_hide(ends[0]);
+    }
+    int file = (int)sys_call2(SYS_memfd_create, (long)"inlay report", 1 /* MFD_CLOEXEC */);
+    return *to = file < 0 ? -1 : resident_hide(file);
+}
+
+static void give_up_capture(const captured *c, FILE *f)
+{
+    const int all[] = {c->file, c->to, c->err};
+    if (f) f->_fileno = -1;
+    if (f) fclose(f);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i] >= 0 && (i == 0 || all[i] != all[0])) run_fd_close(all[i]);
+}
+
 static bool begin_capture(captured *c)
 {
-    *c = (captured){.file = (int)sys_call2(SYS_memfd_create, (long)"inlay report", 1 /* MFD_CLOEXEC */),
-                    .err = -1,
-                    .output = tool_now->output};
-    if (c->file < 0) return false;
-    c->file = resident_hide(c->file);
+    *c = (captured){.file = -1, .to = -1, .err = -1, .output = tool_now->output};
+    c->file = open_capture(&c->to);
+    if (c->file < 0 || c->to < 0) {
+        give_up_capture(c, NULL);
+        return false;
+    }
     fflush(stdout);
     fflush(stderr);
     c->err = resident_hide(fcntl(tool_handoff_data.fds.err, F_DUPFD_CLOEXEC, 3));
-    FILE *f = fdopen(c->file, "w");
+    FILE *f = fdopen(c->to, "w");
     if (!f || c->err < 0) {
-        if (f) fclose(f);
+        give_up_capture(c, f);
         return false;
     }
     setvbuf(f, NULL, _IOFBF, 64 << 10);
-    dup3(c->file, tool_handoff_data.fds.err, O_CLOEXEC);
+    dup3(c->to, tool_handoff_data.fds.err, O_CLOEXEC);
     tool_now->output = (tool_output){.stream = f, .left_over = c->output.left_over};
     return true;
 }
@@ -51,6 +86,7 @@ static void end_capture(captured *c)
     fclose(f);
     dup3(c->err, tool_handoff_data.fds.err, O_CLOEXEC);
     run_fd_close(c->err);
+    if (c->to != c->file) run_fd_close(c->to);
     tool_now->output = c->output;
 }
 
@@ -80,7 +116,7 @@ static void let_big(const big *b)
 
 static int report(run_thread *t, bool ends, bool captures)
 {
-    captured c = {.file = -1, .err = -1};
+    captured c = {.file = -1, .to = -1, .err = -1};
     if (ends) {
         tool_buffers_flush_all();
     } else {

@@ -1,6 +1,8 @@
 /* What a tool says to the person who runs it: lines to the tool's own standard error. */
 #include "tool/state.h"
+#include "base/sys.h"
 #include "live/live.h"
+#include "move/boot.h"
 #include "moved/moved.h"
 
 #include <inlay/tool.h>
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 const char *tool_name(void) { return program_invocation_short_name; }
 
@@ -37,7 +40,7 @@ void tool_fail(int status, const char *fmt, ...)
     tool_exit(status);
 }
 
-void tool_exit(int status)
+static void before_exit(int status)
 {
     tool_now->blame.ends = true;
     blame_leave();
@@ -45,7 +48,22 @@ void tool_exit(int status)
     else if (tool_now->held) live_end(tool_now->held, status);
     fflush(NULL);
     moved_alone_end(); /* whoever puts it in lets the process go on without it */
+}
+
+void tool_exit(int status)
+{
+    before_exit(status);
     _Exit(status);
+}
+
+/* The process that it is put into goes on, and has nothing to do with it: who puts it in is told (live/remote.c). */
+void tool_cannot_start(const inl_error *e)
+{
+    const char *more = e->code == INL_ERR_NO_MEMORY ? " (see ulimit -v and -d)" : "";
+    if (!moved_is_being_put())
+        tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: %s%s", e->text, more);
+    before_exit(TOOL_EXIT_FAILED);
+    for (;;) sys_call4(SYS_exit_group, TOOL_EXIT_FAILED, (long)MOVE_BOOT_FAILED, (long)e->text, (long)more);
 }
 
 /* The same mistake is made at a thousand places: the first few are told. */

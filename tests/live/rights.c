@@ -103,7 +103,9 @@ int main(int argc, char **argv)
     if (!strcmp(what, "strict")) failed = prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
     if (!strcmp(what, "files")) failed = limit(RLIMIT_NOFILE, 4);
     if (!strcmp(what, "memory")) failed = limit(RLIMIT_AS, 4096);
-    if (!strcmp(what, "size")) failed = limit(RLIMIT_FSIZE, 1);
+    if (!strcmp(what, "data")) failed = limit(RLIMIT_DATA, 4 << 20);
+    if (!strcmp(what, "some-data")) failed = limit(RLIMIT_DATA, 7 << 20);
+    if (!strcmp(what, "size")) failed = limit(RLIMIT_FSIZE, 0);
     if (!strcmp(what, "code")) failed = prctl(MDWE, MDWE_REFUSE, 0, 0, 0);
     if (!strcmp(what, "hidden")) failed = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (!strcmp(what, "vfork") && write(1, "in\n", 3) == 3) lend();

@@ -39,6 +39,7 @@ class Rights:
         said = done.stderr
         if done.returncode != status or not re.search(says, said) or (status and (said.count("\n") != 1 or str(pid) not in said)):
             raise driver.Failed(f"{words}: status {done.returncode}, does not say '{says}' in a line", said)
+        return done.stdout
 
     def both(self, pid, says, **more):
         self.command(pid, "attach", "inscount", str(pid), says=says, **more)
@@ -69,6 +70,11 @@ class Rights:
 
     def no_memory(self):
         self.refused("memory", r"has no room at 0x\w+: .*limits")
+
+    def no_data(self):
+        """What the tool lacks is told to who puts it in, not to the program's standard error."""
+        for what in ("data", "some-data"):
+            self.refused(what, r"process \d+ has no room at 0x\w+|did not start in process \d+: [^:]*memory.*ulimit -v and -d|cannot be had")
 
     def no_code(self):
         """Nothing becomes executable in it; what is mapped as code from its beginning, and written to as a debugger
@@ -200,13 +206,14 @@ class Rights:
             raise driver.Failed(f"status {status}, answers", repr(answers))
 
     def no_large_files(self):
-        """A report that is larger than what the process may write does not end it."""
+        """A report that is larger than what the process may write does not end it, and is printed all the same."""
         process = subprocess.Popen([self.program, "size"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         pid = str(process.pid)
         try:
             for words in ((), ("attach", "inscount", pid), ("report", pid), ("detach", pid)):
-                if words:
-                    self.command(pid, *words, status=0)
+                report = self.command(pid, *words, status=0) if words else ""
+                if words and (words[0] != "attach") != bool(re.fullmatch(r"rights: \d+ instructions\n", report)):
+                    raise driver.Failed(f"{words}: not what was to be printed", report)
                 process.stdin.write(b"x\n")
                 process.stdin.flush()
                 while process.stdout.readline() != b"x\n":
@@ -236,7 +243,7 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("rights", options) as results:
         of = Rights(options, results.folder)
-        for name in ("confined", "no_files", "no_memory", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended",
+        for name in ("confined", "no_files", "no_memory", "no_data", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended",
                      "in_vfork", "in_fault", "in_faults", "traced", "gets_rights", "stopped"):
             if driver.chosen(name, options):
                 results.check(name, getattr(of, name))

@@ -83,8 +83,10 @@ static bool same(const void *a, const void *b, size_t n)
 
 static void put(const char *text) { sys_call3(SYS_write, 2, (long)text, (long)length(text)); }
 
-__attribute__((noreturn)) static void fail(const char *why, const char *more)
+/* Where somebody is putting the tool in it is told to him, by the call that is not made (live/remote.c). */
+__attribute__((noreturn)) static void fail(const boot *b, const char *why, const char *more)
 {
+    for (; b->head->live;) sys_call4(SYS_exit_group, EXIT_FAILED, (long)MOVE_BOOT_FAILED, (long)why, (long)more);
     put("inlay: the tool inside this program cannot start: ");
     put(why);
     put(more);
@@ -94,16 +96,16 @@ __attribute__((noreturn)) static void fail(const char *why, const char *more)
 
 /* --- mapping --- */
 
-static const char no_room[] = "out of address space";
+static const char no_room[] = "out of memory or address space", limits[] = " (see ulimit -v and -d)";
 
 /* Address space that nobody has; anonymous. */
-static void take(uint64_t at, uint64_t size, int prot, const char *what)
+static void take(const boot *b, uint64_t at, uint64_t size, int prot, const char *what)
 {
     long p = sys_call(SYS_mmap, (long)at, (long)size, prot,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (p == (long)at) return;
-    if (p == -ENOMEM) fail(no_room, " (see ulimit -v)");
-    fail("its place in memory is taken: ", what);
+    if (p == -ENOMEM) fail(b, no_room, limits);
+    fail(b, "its place in memory is taken: ", what);
 }
 
 static bool map_file(const boot *b, uint64_t at, uint64_t size, int prot, uint64_t offset)
@@ -113,9 +115,9 @@ static bool map_file(const boot *b, uint64_t at, uint64_t size, int prot, uint64
                     (long)(b->data_offset + offset)) == (long)at;
 }
 
-static void protect(uint64_t at, uint64_t size, int prot)
+static void protect(const boot *b, uint64_t at, uint64_t size, int prot)
 {
-    if (sys_call3(SYS_mprotect, (long)at, (long)size, prot)) fail(no_room, "");
+    if (sys_call3(SYS_mprotect, (long)at, (long)size, prot)) fail(b, no_room, limits);
 }
 
 /* Pages of the data that are this process's own and are wanted nowhere else, as the tool's headers are: they go there
@@ -147,10 +149,10 @@ static void fill(const boot *b, uint64_t at, uint64_t offset, uint64_t size, int
     if (!mapped) {
         uint64_t whole = inl_page_down(size); /* the rest may be the begin of the next segment as well */
         uint64_t done = move_pages(b, at, offset, whole) ? whole : 0;
-        protect(at, pages, PROT_READ | PROT_WRITE);
+        protect(b, at, pages, PROT_READ | PROT_WRITE);
         boot_copy((void *)(at + done), b->data + offset + done, size - done);
-        bool protected = !sys_call3(SYS_mprotect, (long)at, (long)pages, prot);
-        if (!protected && !(prot & PROT_EXEC && become_code(at, pages))) fail(no_room, "");
+        if (prot & PROT_EXEC && sys_call3(SYS_mprotect, (long)at, (long)pages, prot) && become_code(at, pages)) return;
+        protect(b, at, pages, prot);
         return;
     }
     if (!(prot & PROT_WRITE)) return;
@@ -164,7 +166,7 @@ static void map_segment(const boot *b, const Elf64_Phdr *p)
     uint64_t start = b->head->tool_base + inl_page_down(p->p_vaddr), slack = p->p_vaddr & (INL_PAGE - 1);
     uint64_t file_pages = inl_page_up(slack + p->p_filesz), pages = inl_page_up(slack + p->p_memsz);
     fill(b, start, b->head->tool + p->p_offset - slack, slack + p->p_filesz, prot);
-    if (pages > file_pages) protect(start + file_pages, pages - file_pages, prot);
+    if (pages > file_pages) protect(b, start + file_pages, pages - file_pages, prot);
 }
 
 static void map_tool(boot *b)
@@ -174,11 +176,11 @@ static void map_tool(boot *b)
     for (unsigned i = 0; i < b->tool->e_phnum; i++)
         if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end) end = ph[i].p_vaddr + ph[i].p_memsz;
     b->tool_end = b->head->tool_base + inl_page_up(end);
-    take(b->head->tool_base, inl_page_up(end), PROT_NONE, "the tool's own");
+    take(b, b->head->tool_base, inl_page_up(end), PROT_NONE, "the tool's own");
     for (unsigned i = 0; i < b->tool->e_phnum; i++)
         if (ph[i].p_type == PT_LOAD) map_segment(b, &ph[i]);
     if (!b->head->heap_size) return;
-    take(MOVE_HEAP_BASE, inl_page_up(b->head->heap_size), PROT_READ | PROT_WRITE, "the tool's memory");
+    take(b, MOVE_HEAP_BASE, inl_page_up(b->head->heap_size), PROT_READ | PROT_WRITE, "the tool's memory");
     fill(b, MOVE_HEAP_BASE, b->head->heap, b->head->heap_size, PROT_READ | PROT_WRITE);
 }
 
@@ -251,10 +253,10 @@ static uint64_t strings_size(const boot *b)
 static void take_stack(boot *b, uint64_t bytes)
 {
     uint64_t size = STACK_ROOM + inl_page_up(bytes);
-    take(MOVE_REGION_LOW, INL_PAGE + size + INL_PAGE, PROT_NONE, "the tool's stack");
+    take(b, MOVE_REGION_LOW, INL_PAGE + size + INL_PAGE, PROT_NONE, "the tool's stack");
     b->stack_low = MOVE_REGION_LOW + INL_PAGE;
     b->stack_high = b->stack_low + size;
-    protect(b->stack_low, size, PROT_READ | PROT_WRITE);
+    protect(b, b->stack_low, size, PROT_READ | PROT_WRITE);
 }
 
 /* The strings of both command lines and of the environment: pointers to them, at the low end of the stack, where
@@ -333,6 +335,8 @@ static void restore_entry(const boot *b)
         if (a->a_type == AT_ENTRY) a->a_un.a_val = b->bias + b->links->entry;
 }
 
+static const move_carry_head damaged; /* of which nothing is to be believed */
+
 __attribute__((used)) boot_answer boot_prepare(const move_boot_links *links, int64_t argc, char **argv, char **envp,
                                                uint64_t sp, uint64_t pc)
 {
@@ -343,10 +347,12 @@ __attribute__((used)) boot_answer boot_prepare(const move_boot_links *links, int
     b.data = (const uint8_t *)(b.bias + links->data);
     b.head = (const move_carry_head *)b.data;
     b.auxv = find_auxv(envp);
-    if (links->data_size < sizeof *b.head || b.head->magic != MOVE_CARRY_MAGIC || b.head->size > links->data_size)
-        fail("its data in the file is damaged", "");
+    if (links->data_size < sizeof *b.head || b.head->magic != MOVE_CARRY_MAGIC || b.head->size > links->data_size) {
+        b.head = &damaged;
+        fail(&b, "its data in the file is damaged", "");
+    }
     const char *lacks = boot_lacks(aux(&b, AT_HWCAP2));
-    if (lacks) fail(lacks, "");
+    if (lacks) fail(&b, lacks, "");
     b.tool = (const Elf64_Ehdr *)(b.data + b.head->tool);
     open_file(&b);
     map_tool(&b);
