@@ -174,6 +174,7 @@ void live_end(live_process *, int status);
 void live_end_by(live_process *, int signo); /* or by a signal */
 /* Likewise, of one that stands at its exec, before live_start: by the signal, or (0) with the status. */
 void live_end_begun(pid_t, int status, int signo);
+void live_let_begin(pid_t); /* or it runs natively */
 
 /* --- shown.c: addresses in the process --- */
 typedef struct live_unwind {

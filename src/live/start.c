@@ -230,6 +230,8 @@ void live_end(live_process *p, int status)
     if (remote_give_back(r, &ignored) != INL_OK) kill(p->pid, SIGKILL);
 }
 
+void live_let_begin(pid_t pid) { ptrace(PTRACE_DETACH, pid, 0, 0); }
+
 void live_end_begun(pid_t pid, int status, int signo)
 {
     remote r;

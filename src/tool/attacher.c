@@ -57,7 +57,12 @@ void attacher_enter_at_exec(int pid, char **argv)
     tool_handoff_data.target = pid;
     blame_unwatch();
     load_self(MOVE_TOOL_BASE, MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ, &e);
-    tool_fail(TOOL_EXIT_FAILED, "cannot start the instrumentor: %s", e.text);
+    bool goes_on = tool_now->options.followed; /* natively: another program has started it */
+    if (goes_on) tool_say("%s runs without the tool: %s", tool_handoff_data.program, e.text);
+    else tool_say("cannot start the instrumentor: %s", e.text);
+    if (goes_on) live_let_begin(pid);
+    else live_end_begun(pid, TOOL_EXIT_FAILED, 0);
+    tool_exit(TOOL_EXIT_FAILED);
 }
 
 typedef struct attacher {

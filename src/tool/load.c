@@ -84,6 +84,15 @@ static void extent(const elf_file *f, uint64_t *low, uint64_t *high)
     }
 }
 
+static inl_status no_place(uint64_t base, const char *what, long got, inl_error *e)
+{
+    if (got == -ENOMEM)
+        return inl_fail(e, INL_ERR_NO_MEMORY, "there is no memory or address space for %s (see ulimit -v and -d)",
+                        what);
+    return inl_fail(e, INL_ERR_NO_MEMORY, "the address 0x%llx, where %s must lie, is taken", (unsigned long long)base,
+                    what);
+}
+
 /* Address space for the whole file at a given place. */
 static inl_status reserve_at(const elf_file *f, uint64_t base, uint64_t *bias, inl_error *e)
 {
@@ -92,9 +101,7 @@ static inl_status reserve_at(const elf_file *f, uint64_t base, uint64_t *bias, i
     if (high <= low) return inl_fail(e, INL_ERR_FORMAT, "%s has nothing to load", f->path);
     long got = sys_call(SYS_mmap, (long)base, (long)(high - low), PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (got != (long)base)
-        return inl_fail(e, INL_ERR_NO_MEMORY, "the address 0x%llx, where the tool must lie, is taken",
-                        (unsigned long long)base);
+    if (got != (long)base) return no_place(base, "the tool", got, e);
     *bias = base - low;
     return INL_OK;
 }
@@ -317,9 +324,7 @@ inl_status load_self(uint64_t base, uint64_t region_low, uint64_t region_high, t
     if (s != INL_OK) return s;
     long got = sys_call(SYS_mmap, (long)region_low, SELF_STACK, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (got != (long)region_low)
-        return inl_fail(e, INL_ERR_NO_MEMORY, "the address 0x%llx, where the tool's stack must lie, is taken",
-                        (unsigned long long)region_low);
+    if (got != (long)region_low) return no_place(region_low, "the tool's stack", got, e);
     char **own = calloc(count(envp) + 2, sizeof *own);
     if (!own) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     inl_environment_of_tool((const char *const *)envp, (const char **)own);

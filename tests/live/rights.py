@@ -76,6 +76,19 @@ class Rights:
         for what in ("data", "some-data"):
             self.refused(what, r"process \d+ has no room at 0x\w+|did not start in process \d+: [^:]*memory.*ulimit -v and -d|cannot be had")
 
+    def starts_small(self):
+        """A program that may have little memory does not begin; one that another starts begins without the tool."""
+        few = "ulimit -d 9000; exec /usr/bin/printf good"
+        run = [self.inlay, "run", "--engine=live", "inscount", "-o", f"{self.folder}/started", "--"]
+        for command, status, says in ((["/bin/sh", "-c", " ".join((few.split("exec")[0], "exec", *run, "/usr/bin/printf", "good"))], 1,
+                                       "cannot start the instrumentor: there is no memory or address space .*ulimit"),
+                                      ([*run, "/bin/sh", "-c", few], 0, "printf runs without the tool: there is no memory")):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=driver.ENVIRONMENT)
+            if done.returncode != status or done.stdout != ("" if status else "good") or not re.search(says, done.stderr):
+                raise driver.Failed(f"{command}: status {done.returncode}, output {done.stdout}", done.stderr)
+            if done.stderr.count("\n") != 1:
+                raise driver.Failed("more is said", done.stderr)
+
     def no_code(self):
         """Nothing becomes executable in it; what is mapped as code from its beginning, and written to as a debugger
         does, is."""
@@ -243,7 +256,7 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("rights", options) as results:
         of = Rights(options, results.folder)
-        for name in ("confined", "no_files", "no_memory", "no_data", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended",
+        for name in ("confined", "no_files", "no_memory", "no_data", "starts_small", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended",
                      "in_vfork", "in_fault", "in_faults", "traced", "gets_rights", "stopped"):
             if driver.chosen(name, options):
                 results.check(name, getattr(of, name))
