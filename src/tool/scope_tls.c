@@ -87,20 +87,29 @@ static uint64_t get_address(const inlay_image *of)
     return 0;
 }
 
+/* Where the dynamic linker is must be known: in a program's file it is not. */
+static bool can_be_asked(void)
+{
+    bool runs = tool_handoff_data.role != TOOL_INSTRUMENTOR || tool_handoff_data.target;
+    return tool_can_wrap && (runs || tool_now->options.mutating || tool_now->options.attaching);
+}
+
 static const snippet *dynamic(inlay_scope *s, const inlay_image *i, image *file, const image_tls *t,
                               const image_variable *v)
 {
     snippet_maker *m = &s->maker;
     uint64_t get = get_address(i);
-    bool can_ask = tool_can_wrap && (tool_now->options.mutating || tool_handoff_data.role != TOOL_INSTRUMENTOR);
     if (!get) return typed_refuse(m, "%s has thread-local variables of a C library that is not known", i->name);
+    if (!can_be_asked())
+        return typed_refuse(
+            m, "%s has thread-local variables that a thread has to ask for, which it cannot from a file", i->name);
     /* All ones, or 0 where the table has grown. */
     const snippet *has = typed_word(m, SNIPPET_GT, typed_word(m, SNIPPET_ADD, local(m, BLOCK), 1), 1);
     const snippet *there = typed_word(m, SNIPPET_ADD, local(m, BLOCK), (uint64_t)v->offset);
     const snippet *read = typed_let(m, BLOCK, block(m, i, t), typed_choice(m, has, there, at_first(m, file, v)));
     if (!read) return NULL;
     snippet *object = (snippet *)(uintptr_t)typed_object(m, v->type, read);
-    if (!object || !can_ask) return object;
+    if (!object) return NULL;
     const snippet *asked = typed_word(m, SNIPPET_ADD, asked_for(s, i, t, get), (uint64_t)v->offset);
     object->c = typed_let(m, BLOCK, block(m, i, t), typed_choice(m, has, there, asked));
     return object->c ? object : NULL;

@@ -1,4 +1,5 @@
-/* A library's thread-local variables, by the general-dynamic model, and a program that opens it: walk.py. */
+/* A library's thread-local variables, by the general-dynamic model, and a program that opens it: walk.py. With a second
+ * argument it waits for a line before it opens it, or ("after") behind that. */
 #ifdef LIBRARY
 __thread long counted = 40;
 __thread struct {
@@ -14,6 +15,7 @@ long one_step(int n)
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 static long (*one_step)(int);
 
@@ -23,11 +25,21 @@ static void *work(void *unused)
     return unused;
 }
 
+static void wait_for_line(void)
+{
+    puts("waits");
+    fflush(stdout);
+    getchar();
+}
+
 int main(int argc, char **argv)
 {
+    int after = argc > 2 && !strcmp(argv[2], "after");
+    if (argc > 2 && !after) wait_for_line();
     void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
     pthread_t t;
     if (!library) return 1;
+    if (after) wait_for_line();
     *(void **)&one_step = dlsym(library, "one_step");
     one_step(2);
     if (pthread_create(&t, NULL, work, NULL)) return 1;

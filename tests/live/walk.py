@@ -213,14 +213,18 @@ class Walk:
         finally:
             self.program = whole
 
-    def threads(self, engine, opened):
-        """Variables of threads by the general-dynamic model: of a thread that has none yet, too, and assigned there."""
-        library, program = f"{self.folder}/walk-tls.so", f"{self.folder}/walk-tls-{opened}"
+    def tls_programs(self, dialect, opened=True):
+        library, program = f"{self.folder}/walk-tls{dialect}.so", f"{self.folder}/walk-tls-{opened}"
         flags = [] if opened else ["-Wl,--no-as-needed", library]
-        for words in (["-O2", "-g", "-fPIC", "-shared", "-DLIBRARY", f"{HERE}/tls.c", "-o", library],
+        for words in (["-O2", "-g", "-fPIC", "-shared", "-DLIBRARY", *([dialect] if dialect else []), f"{HERE}/tls.c", "-o", library],
                       ["-O2", "-g", f"{HERE}/tls.c", "-o", program, "-pthread", "-ldl", *flags]):
             if subprocess.run(["gcc", *words], check=False).returncode:
                 raise driver.Failed("tls.c is not compiled")
+        return library, program
+
+    def threads(self, engine, opened):
+        """Variables of threads by the general-dynamic model: of a thread that has none yet, too, and assigned there."""
+        library, program = self.tls_programs("", opened)
         code = "print(counted); print(both.b); counted += 100"
         done = subprocess.run([self.inlay, "run", f"--engine={engine}", "snippet", "--at=one_step", f"--code={code}", "--", program, library],
                               capture_output=True, text=True, env=driver.ENVIRONMENT)
@@ -228,6 +232,39 @@ class Walk:
         numbers = [line for line in seen if line.isdigit()]
         if numbers != sorted("40 2 40 2 141 142 4 242".split()) or done.returncode:
             raise driver.Failed(f"status {done.returncode}", *seen)
+
+    def threads_attached(self, how, when):
+        """The same in a process that runs, before or after it has opened the library: a tool, and a mutator's snippet."""
+        library, program = self.tls_programs("")
+        code = "print(counted); print(both.b); counted += 100"
+        with subprocess.Popen([program, library, when], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, env=driver.ENVIRONMENT) as target:
+            target.stdout.readline()
+            pid = str(target.pid)
+            if how == "tool":
+                words = ["attach", "snippet", "--at=one_step", f"--code={code}", "-o", f"{self.folder}/walk-tls-out", pid]
+                done = subprocess.run([self.inlay, *words], capture_output=True, text=True, env=driver.ENVIRONMENT)
+                said = done.stderr if done.returncode else ""
+                answers, _ = target.communicate("\n", 60)
+                with open(f"{self.folder}/walk-tls-out", encoding="utf-8") as f:
+                    said += f.read()
+            else:
+                with subprocess.Popen([self.inlay, "snippet", "-p", pid, "one_step", code], stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True, env=driver.ENVIRONMENT) as m:
+                    said = m.stderr.readline()  # that it is in
+                    answers, _ = target.communicate("\n", 60)
+                    said += "".join(m.communicate(timeout=60))
+        numbers = [line for line in (answers + said).split("\n") if line.isdigit()]
+        if sorted(numbers) != sorted("40 2 40 2 141 142 4 242".split()) or target.returncode:
+            raise driver.Failed(f"status {target.returncode}", answers, said)
+
+    def threads_by_descriptor(self):
+        """Refused, and the program runs as natively."""
+        library, program = self.tls_programs("-mtls-dialect=gnu2")
+        done = subprocess.run([self.inlay, "run", "--engine=live", "snippet", "--at=one_step", "--code=counted += 100", "--", program, library],
+                              capture_output=True, text=True, env=driver.ENVIRONMENT)
+        if "does not keep where its thread-local variables are" not in done.stderr or done.stdout != "41\n42\n" or done.returncode:
+            raise driver.Failed(f"status {done.returncode}", done.stdout, done.stderr)
 
     def refuses(self, item, text, says):
         done = self.run("jit", "work", f"static long it; {text}")
@@ -254,6 +291,9 @@ def tests(of, runs):
     yield "jit-split", of.split
     for engine, opened in (("jit", True), ("jit", False), ("live", True), ("live", False)):
         yield f"{engine}-threads{'-opened' if opened else ''}", lambda e=engine, o=opened: of.threads(e, o)
+    for how, when in (("tool", "before"), ("tool", "after"), ("mutator", "after")):
+        yield f"live-threads-attached-{how}-{when}", lambda h=how, w=when: of.threads_attached(h, w)
+    yield "live-threads-descriptor", of.threads_by_descriptor
     for row in WRONG:
         yield f"wrong-{row[0].replace(' ', '-')}", lambda row=row: of.refuses(*row)
     for item, script, name in ELSEWHERE:
