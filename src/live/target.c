@@ -115,7 +115,8 @@ inl_status live_compare(const live_target *t, inl_error *e)
     if (mem >= 0) close(mem);
     if (good) return INL_OK;
     if (!differs)
-        return inl_fail(e, INL_ERR_ACCESS, "%s cannot be read in process %d: it has ended, or has unloaded it",
+        return inl_fail(e, INL_ERR_ACCESS,
+                        "%s cannot be read in process %d: it has ended, executed another program, or unloaded it",
                         image_path(im), t->process->pid);
     return inl_fail_at(e, INL_ERR_UNSUPPORTED, differs,
                        "%s: its code in memory is not what the file holds (at 0x%llx): it was replaced or instrumented "

@@ -147,7 +147,8 @@ static inl_status does_not_stop(const live_process *p, pid_t tid, const waiting 
         return inl_fail(e, INL_ERR_SYSTEM, "thread %d of process %d does not stop: it gets no processor (for %d s)",
                         tid, p->pid, MORE);
     return inl_fail(e, INL_ERR_SYSTEM,
-                    "thread %d of process %d does not stop: it waits for a device, or for a child of vfork (state %c)",
+                    "thread %d of process %d does not stop: it waits for a device or a child of vfork, or its cgroup "
+                    "is frozen (state %c)",
                     tid, p->pid, state);
 }
 

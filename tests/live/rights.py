@@ -23,6 +23,21 @@ from out import clean, visible  # noqa: E402
 from run import LIMIT, Conversation  # noqa: E402
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+DOES_NOT_STOP = "does not stop: it waits for a device or a child of vfork, or its cgroup is frozen"
+# Whoever it executes is denied ptrace, as by Yama (ptrace_scope 1 for what is no child of his, 2, 3) or a container.
+DENIED = [sys.executable, "-c", """import ctypes, os, struct, sys
+code = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *i) for i in (
+    (0x20, 0, 0, 0), (0x15, 0, 1, 101), (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000))))
+program = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", 4, ctypes.addressof(code)))
+c = ctypes.CDLL(None)
+if c.prctl(38, 1, 0, 0, 0) or c.prctl(22, 2, program, 0, 0): sys.exit(77)
+os.execv(sys.argv[1], sys.argv[1:])"""]
+EXECUTES = """import os, sys, time
+n = int(sys.argv[1])
+print(n, flush=True)
+time.sleep(float(sys.argv[2]))
+if n: os.execv(sys.executable, [sys.executable, "-S", "-c", sys.argv[3], str(n - 1), *sys.argv[2:]])
+"""
 NO_RIGHT = r"no right to trace process \d+: be its owner or root"
 
 
@@ -120,7 +135,7 @@ class Rights:
             c.has_answered(1)
             time.sleep(0.5)
             if b"cannot" not in c.answers():
-                self.both(c.process.pid, "does not stop: it waits for a device, or for a child of vfork")
+                self.both(c.process.pid, DOES_NOT_STOP)
             c.say("one")
             answers, status = c.end()
         if not re.fullmatch(b"in\n(cannot\n|one\n)", answers) or status != 5:
@@ -218,6 +233,66 @@ class Rights:
         if not re.fullmatch(rb"(?s)one\n.*two\n.*three\n", answers) or status != 5:
             raise driver.Failed(f"status {status}, answers", repr(answers))
 
+    def denied(self):
+        """Its owner, but the kernel's rules for tracing are against it; so are those for a program that he starts."""
+        self.refused("", r"no right to trace process \d+: .*yama/ptrace_scope", by=DENIED)
+        run = [*DENIED, self.inlay, "run", "--engine=live", "inscount", "-o", "/dev/null", "--", "/bin/echo", "one"]
+        done = subprocess.run(run, capture_output=True, text=True, timeout=LIMIT, env=driver.ENVIRONMENT)
+        if done.returncode != 1 or done.stdout or not re.fullmatch("inscount: ptrace is not possible here .*\n", done.stderr):
+            raise driver.Failed(f"status {done.returncode}, {done.stdout}", done.stderr)
+
+    def frozen(self):
+        """By its cgroup: no thread of it can be stopped, and nothing has been changed when it is let go on."""
+        if os.geteuid():
+            return
+        mount, made = driver.fresh(f"{self.folder}/freezer"), None
+        one = subprocess.run(["mount", "-t", "cgroup", "-o", "freezer", "none", mount], capture_output=True)
+        two = one.returncode and subprocess.run(["mount", "-t", "cgroup2", "none", mount], capture_output=True).returncode
+        if two:
+            return  # the kernel has no such thing, or it is not for us
+        state, frozen, thawed = ("freezer.state", "FROZEN", "THAWED") if not one.returncode else ("cgroup.freeze", "1", "0")
+        try:
+            made = f"{mount}/inlay-{os.getpid()}"
+            os.mkdir(made)
+            if not os.path.exists(f"{made}/{state}"):
+                return
+            with Conversation([self.program], driver.fresh(f"{self.folder}/frozen")) as c:
+                c.say("one")
+                c.has_answered(1)
+                before = visible(c.process.pid)
+                for file, text in (("cgroup.procs", str(c.process.pid)), (state, frozen)):
+                    with open(f"{made}/{file}", "w", encoding="utf-8") as f:
+                        f.write(text)
+                time.sleep(0.3)
+                try:
+                    self.both(c.process.pid, DOES_NOT_STOP)
+                finally:
+                    with open(f"{made}/{state}", "w", encoding="utf-8") as f:
+                        f.write(thawed)
+                clean(c.process.pid, before)
+                c.say("two")
+                answers, status = c.end()
+            if answers != b"one\ntwo\n" or status != 5:
+                raise driver.Failed(f"status {status}, answers", repr(answers))
+        finally:
+            if made and os.path.isdir(made):
+                os.rmdir(made)
+            subprocess.run(["umount", mount], check=False)
+
+    def executes(self):
+        """Another program in the midst of it, again and again: it is said in a line, or has been done."""
+        for seconds in (0.1, 0.35, 0.6):
+            argv = [sys.executable, "-S", "-c", EXECUTES, "5", str(seconds), EXECUTES]
+            with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as c:
+                time.sleep(0.05)
+                done = subprocess.run([self.inlay, "attach", "inscount", "-o", "/dev/null", str(c.pid)], capture_output=True,
+                                      text=True, timeout=LIMIT, env=driver.ENVIRONMENT)
+                answers = c.communicate(timeout=LIMIT)[0]
+            if answers != "5\n4\n3\n2\n1\n0\n" or c.returncode:
+                raise driver.Failed(f"each {seconds} s: status {c.returncode}", answers, done.stderr)
+            if done.returncode not in (0, 1) or done.stderr.count("\n") != 1:
+                raise driver.Failed(f"each {seconds} s: attach: status {done.returncode}", done.stderr)
+
     def no_large_files(self):
         """A report that is larger than what the process may write does not end it, and is printed all the same."""
         process = subprocess.Popen([self.program, "size"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -257,7 +332,7 @@ def main():
     with driver.Results("rights", options) as results:
         of = Rights(options, results.folder)
         for name in ("confined", "no_files", "no_memory", "no_data", "starts_small", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended",
-                     "in_vfork", "in_fault", "in_faults", "traced", "gets_rights", "stopped"):
+                     "in_vfork", "in_fault", "in_faults", "traced", "gets_rights", "stopped", "denied", "frozen", "executes"):
             if driver.chosen(name, options):
                 results.check(name, getattr(of, name))
     return results.status
