@@ -1,7 +1,7 @@
-/* Analyses that will be asked for, made by another process meanwhile: where images are instrumented one after the other,
- * those of the later ones are there when the first has been planned. The child has a copy of everything, analyses one image
- * after the other, and tells each as bytes (cfg/kept.h). What it does not tell (there is one processor only, it could not be
- * made, it was killed) is analysed here as without it.
+/* Analyses that will be asked for, made by another process meanwhile: where images are instrumented one after the
+ * other, those of the later ones are there when the first has been planned. The child has a copy of everything,
+ * analyses one image after the other, and tells each as bytes (cfg/kept.h). What it does not tell (there is one
+ * processor only, it could not be made, it was killed) is analysed here as without it.
  *
  *     tool_ahead_begin(images, count);           // in the order in which they will be asked for
  *     ... tool_analyse(images[k], ...) ...

@@ -144,7 +144,7 @@ extern void (*const tool_return_anywhere)(void);
 void tool_fail(int status, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
 void tool_cannot_start(const inl_error *) __attribute__((noreturn)); /* inside a process */
-void tool_exit(int status) __attribute__((noreturn)); /* what is to be said has been said */
+void tool_exit(int status) __attribute__((noreturn));                /* what is to be said has been said */
 
 /* --- program.c --- */
 typedef enum program_kind {

@@ -1,5 +1,5 @@
-/* Analyses made by another process meanwhile: the same as made here, in whatever order they are asked for, and none where
- * that process has ended. Nothing is left of it. In a program linked as a tool is. */
+/* Analyses made by another process meanwhile: the same as made here, in whatever order they are asked for, and none
+ * where that process has ended. Nothing is left of it. In a program linked as a tool is. */
 #include "base/bytes.h"
 #include "cfg/kept.h"
 #include "image/image.h"
@@ -26,7 +26,8 @@
         }                                                                                                              \
     } while (0)
 
-static const char *const paths[] = {"/proc/self/exe", "/lib/x86_64-linux-gnu/libm.so.6", "/lib/x86_64-linux-gnu/libc.so.6"};
+static const char *const paths[] = {"/proc/self/exe", "/lib/x86_64-linux-gnu/libm.so.6",
+                                    "/lib/x86_64-linux-gnu/libc.so.6"};
 enum { COUNT = 3 };
 static image *images[COUNT];
 static char key[CFG_KEPT_KEY] = "test\n";
