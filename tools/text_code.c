@@ -134,8 +134,10 @@ void text_code_in_proc(text_code *t, inlay_proc *proc)
     if (!is_it && !is_wanted(t, t->where) && !is_wanted(t, inlay_proc_display_name(proc))) return;
     inlay_scope *names = new_names(t, image, inlay_proc_address(proc));
     if (t->place.kind == AT_ENTRY) one(t, names, inlay_proc_entry(proc), image, inlay_proc_address(proc));
-    else if (t->place.kind == AT_EXIT) one(t, names, inlay_proc_exit(proc), image, inlay_proc_address(proc));
-    else if (t->place.kind == AT_RETURN) one(t, names, inlay_proc_return(proc), image, inlay_proc_address(proc));
+    else if (t->place.kind == AT_EXIT)
+        one(t, inlay_scope_at_exit(names), inlay_proc_exit(proc), image, inlay_proc_address(proc));
+    else if (t->place.kind == AT_RETURN)
+        one(t, inlay_scope_at_exit(names), inlay_proc_return(proc), image, inlay_proc_address(proc));
     else
         for (inlay_block *b = inlay_proc_block_first(proc); b; b = inlay_block_next(b)) at_block(t, names, b, image);
     report_variables(t, names, before);

@@ -29,6 +29,10 @@ inlay_scope *inlay_scope_new(inlay_image *, uint64_t address);
 /* The same as it is seen from another address of the image: what the tool gives to one of them and what texts declare
  * static is known in both. */
 inlay_scope *inlay_scope_at(inlay_scope *, uint64_t address);
+/* The same as it is seen where its procedure is left: for inlay_proc_exit and inlay_proc_return. Parameters ($arg0 ...
+ * too) are what the procedure was called with, whatever it has done with them since: that is kept from its entry, from
+ * the insertion on; a call which had begun before does not execute the snippet. NULL: the scope is of no procedure. */
+inlay_scope *inlay_scope_at_exit(inlay_scope *);
 /* A routine of the tool: "void note(long value, const char *text)", "double f(float, int)". */
 bool inlay_scope_routine(inlay_scope *, const char *prototype, void (*routine)(void));
 /* A variable in the tool's memory (static, or from inlay_alloc): its name and type, as text: "long", "int [16]". */

@@ -247,6 +247,7 @@ typedef struct image_variable {
     unsigned reg; /* as in isa.h */
     int64_t offset;
     unsigned parameter; /* its number from 1 on; 0: none of the procedure around */
+    bool by_frame;      /* RELATIVE: counted from where the procedure's frame begins */
     bool is_for_here;   /* the place is that of some addresses alone, so it is right at the very first, too */
     unsigned count;     /* of steps, bytes, pieces */
     const image_step *steps;

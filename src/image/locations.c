@@ -50,6 +50,7 @@ static bool from_frame(reader *r, int64_t offset, image_variable *v)
     int64_t up;
     if (!image_frame_at(r->im, r->pc, &number, &up))
         return refuse(r, "the unwind table does not say where its frame is");
+    v->by_frame = true;
     return relative(r, number, (int64_t)((uint64_t)up + (uint64_t)offset), v);
 }
 

@@ -43,6 +43,16 @@ bool snippet_has(const snippet *s, snippet_kind kind)
     return false;
 }
 
+bool snippet_is_for_entry(const snippet *s)
+{
+    if (!s) return false;
+    if (s->at_entry || snippet_is_for_entry(s->a) || snippet_is_for_entry(s->b) || snippet_is_for_entry(s->c))
+        return true;
+    for (unsigned i = 0; i < s->nargs; i++)
+        if (snippet_is_for_entry(s->args[i])) return true;
+    return false;
+}
+
 static bool size_ok(unsigned size) { return size == 1 || size == 2 || size == 4 || size == 8; }
 
 static const char *node_fault(const snippet *s)

@@ -99,6 +99,7 @@ typedef struct snippet {
     uint8_t reg, nargs;
     uint8_t role;     /* of one with a type: snippet_role (typed.h) */
     uint8_t no_value; /* CALL: nobody may ask for what the routine returns, which is no integer */
+    uint8_t at_entry; /* holds what is meant where the procedure begins alone */
     uint32_t index;
     uint64_t value;
     const struct snippet *a, *b, *c;
@@ -124,6 +125,8 @@ static inline bool snippet_is_leaf(const snippet *s)
 uint32_t snippet_fresh_local(const snippet *, const snippet *);
 /* Does the tree (not counting what analysis routines do) contain a node of this kind? */
 bool snippet_has(const snippet *, snippet_kind);
+/* Is any of it meant for a procedure's entry alone? */
+bool snippet_is_for_entry(const snippet *);
 /* A call whose arguments and result are values in general registers: none has to be handed over in another way. */
 bool snippet_call_is_plain(const snippet *call);
 /* Constant folding where the value is known without a point; returns the node or a simpler one. */

@@ -34,6 +34,7 @@ bool tool_pass_result(const image_ctype *, passed *out);
 
 extern const unsigned tool_argument_registers, tool_vector_arguments;
 extern const unsigned tool_stack_arguments; /* above the stack pointer, at a procedure's entry */
+extern const unsigned tool_red_zone;        /* so much below the stack pointer handlers of signals leave alone */
 extern const uint8_t tool_result_registers[2];
 extern const bool tool_result_address; /* of what is returned by PASSED_POINTER: in the first of them */
 

@@ -7,6 +7,7 @@
 #include "cfg/thunks.h"
 #include "snippet/typed.h"
 #include "tool/code.h"
+#include "tool/entered.h"
 
 #include <inlay/point.h>
 
@@ -201,6 +202,23 @@ static inlay_insertion *handle_for(inlay_point *p)
     return kept ? mutator_handle(p) : tool_snippet_alloc(sizeof p->first);
 }
 
+/* What is passed to a procedure is where it is passed at its entry alone. */
+static const char *misplaced(const inlay_point *p, inlay_expr code)
+{
+    if (p->kind == POINT_PROC_ENTRY || is_plain_count(code)) return NULL;
+    if (!p->run && snippet_has(code, SNIPPET_ARG))
+        return "arguments are not where they were passed any more; inlay_scope_at_exit has those of the entry";
+    if (!snippet_is_for_entry(code)) return NULL;
+    const inlay_proc *of = p->run && p->run->view ? tool_code_proc(p->run)
+                           : p->run               ? tool_proc_at(address_of(p))
+                                                  : NULL;
+    bool is_there = of && of->low == address_of(p) && p->kind != POINT_AFTER && p->kind != POINT_TAKEN;
+    return is_there
+               ? NULL
+               : "a parameter is meant as it is at the procedure's entry; inlay_scope_at and inlay_scope_at_exit have "
+                 "it for other places";
+}
+
 static inlay_insertion *insert(inlay_point *p, inlay_expr code, manner how)
 {
     if (!p) {
@@ -213,9 +231,12 @@ static inlay_insertion *insert(inlay_point *p, inlay_expr code, manner how)
         refuse(p, tool_mistaken(why, sizeof why));
         return NULL;
     }
-    inlay_insertion *to = handle_for(p);
+    const char *why = misplaced(p, code);
+    bool asks = !why && tool_entered_is_in(code);
+    if (asks) code = tool_entered_begin(typed_executed(code), &why);
+    inlay_insertion *to = why ? NULL : handle_for(p);
     if (!to) {
-        refuse(p, "out of memory");
+        refuse(p, why ? why : "out of memory");
         return NULL;
     }
     *to = (inlay_insertion){.at = p};
@@ -223,6 +244,7 @@ static inlay_insertion *insert(inlay_point *p, inlay_expr code, manner how)
     if (p->guard) code = inlay_if(p->guard, code, NULL);
     bool done = p->run ? insert_code(p, code, how, to) : insert_proc(p, code, how, to);
     if (!done) to->at = NULL;
+    if (!done && asks) tool_entered_end(code);
     tool_here.mistake[0] = '\0'; /* of an expression that was not wanted after all */
     return done ? to : NULL;
 }

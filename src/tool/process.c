@@ -1,5 +1,6 @@
 /* Processes, so far the present one; and what changes in one after its code was first seen: insertions that are
  * removed, code that is shown again. */
+#include "tool/entered.h"
 #include "tool/state.h"
 
 #include <inlay/point.h>
@@ -141,14 +142,22 @@ static const char *remove_from_code(const inlay_insertion *i)
     return NULL;
 }
 
+static inlay_expr code_of_insertion(const inlay_insertion *i)
+{
+    if (!i->at->run) return i->kept->code;
+    return i->node ? i->node->code : NULL;
+}
+
 bool inlay_remove(inlay_insertion *i)
 {
     /* A handle that travelled leads nowhere. */
     const char *why = !i ? "it was refused" : tool_handoff_data.role == TOOL_CARRIED ? too_late() : NULL;
     bool entered = tool_enter();
     if (!why && i->gone) why = "it has been removed before";
+    inlay_expr code = why ? NULL : code_of_insertion(i);
     if (!why) why = i->at->run ? remove_from_code(i) : remove_from_procedure(i);
     if (!why) i->gone = true;
+    if (!why && tool_entered_is_in(code)) tool_entered_end(code);
     if (!why && mutator_keeps_points(i->at->run)) mutator_removed(i);
     tool_leave(entered);
     if (why) tool_say_limited("cannot remove an insertion: %s", why);

@@ -33,6 +33,15 @@ inlay_scope *inlay_scope_at(inlay_scope *s, uint64_t address)
     return s ? new_scope(s->image, address, s->given) : NULL;
 }
 
+inlay_scope *inlay_scope_at_exit(inlay_scope *s)
+{
+    image *file = s && s->image && !s->whole ? tool_image_file(s->image) : NULL;
+    const image_proc *p = file ? image_proc_at(file, s->address) : NULL;
+    inlay_scope *at = p ? new_scope(s->image, p->addr + s->image->bias, s->given) : NULL;
+    if (at) at->at_exit = true;
+    return at;
+}
+
 const char *inlay_scope_error(const inlay_scope *s) { return s ? s->maker.why : "out of memory"; }
 
 static snippet_maker *maker(inlay_scope *s)

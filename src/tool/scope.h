@@ -22,6 +22,7 @@ struct inlay_scope {
     inlay_image *image;
     uint64_t address;  /* link-time; 0: none */
     bool whole;        /* no address was given */
+    bool at_exit;      /* the address is its procedure's, whose ways out are meant */
     scope_name *found; /* as they are reached from the address */
     struct scope_given {
         scope_name *names;
@@ -42,6 +43,13 @@ const snippet *scope_result_value(inlay_scope *);
 /* Of the procedure that begins at the scope's address, from 1 on. `prototype`: its type is not from debug information.
  */
 const snippet *scope_parameter(inlay_scope *, const image_ctype *proc, bool prototype, unsigned number);
+
+/* scope_entered.c. The value as it is where the procedure at a link-time address begins; `argument` ($arg0 ...) at the
+ * scope's place; a parameter that is known at the entry, and a variable seen from there, at ways out. */
+const snippet *scope_entered(inlay_scope *, uint64_t entry, const snippet *value);
+const snippet *scope_argument(inlay_scope *, const snippet *argument);
+const snippet *scope_kept_parameter(inlay_scope *, const snippet *there);
+const snippet *scope_at_exits(inlay_scope *, const image_variable *, const char **why);
 
 /* typed_layout.c: NULL: it finds no room. Returns out. */
 const char *typed_layout(const image_ctype *, char *out, size_t room);

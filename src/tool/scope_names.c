@@ -3,6 +3,7 @@
  * While a program is rewritten its images lie at assumed addresses; where they really are is added when the code runs
  * (inlay_image.shift). */
 #include "snippet/real.h"
+#include "tool/entered.h"
 #include "tool/rewriter.h"
 #include "tool/scope.h"
 #include "base/near.h"
@@ -137,7 +138,8 @@ static const snippet *find(void *arg, snippet_maker *m, const char *name)
     scope_name *n = known(s, name);
     if (n) return n->meaning;
     const snippet *found = search(s, name);
-    if (!m->why[0]) scope_add(s, &s->found, name, found); /* that there is none, too */
+    bool passes = tool_entered_is_in(found);                         /* with what it is inserted in */
+    if (!m->why[0] && !passes) scope_add(s, &s->found, name, found); /* that there is none, too */
     return m->why[0] ? NULL : found;
 }
 
@@ -150,7 +152,7 @@ static const snippet *argument(inlay_scope *s, const char *digits)
     if (!*digits || *end || n >= SNIPPET_MAX_ARGS) return NULL;
     snippet *value = typed_node(&s->maker, SNIPPET_ARG, NULL, NULL, NULL);
     if (value) value->index = (uint32_t)n;
-    return value;
+    return scope_argument(s, value);
 }
 
 static const snippet *general_register(inlay_scope *s, const char *name)

@@ -148,7 +148,7 @@ const snippet *scope_result_value(inlay_scope *s)
 
 static bool is_entry(inlay_scope *s, image *file)
 {
-    const image_proc *p = s->whole ? NULL : image_proc_at(file, s->address);
+    const image_proc *p = s->whole || s->at_exit ? NULL : image_proc_at(file, s->address);
     return p && p->addr == s->address;
 }
 
@@ -349,6 +349,18 @@ static const snippet *entry_parameter(inlay_scope *s, image *file, const image_v
     return proc ? parameter(&s->maker, proc, v->parameter) : NULL;
 }
 
+/* It is meant there and nowhere else. */
+static const snippet *for_entry(const snippet *s)
+{
+    if (!s) return NULL;
+    if (snippet_is_leaf(s)) ((snippet *)(uintptr_t)s)->at_entry = true; /* made just now */
+    for_entry(s->a);
+    for_entry(s->b);
+    for_entry(s->c);
+    for (unsigned i = 0; i < s->nargs; i++) for_entry(s->args[i]);
+    return s;
+}
+
 const snippet *scope_parameter(inlay_scope *s, const image_ctype *proc, bool prototype, unsigned number)
 {
     const char *why = "it has been optimised away here";
@@ -360,13 +372,15 @@ const snippet *scope_parameter(inlay_scope *s, const image_ctype *proc, bool pro
     bool found = *list[number - 1].name && image_local(file, s->address, list[number - 1].name, &v, &why);
     v.parameter = number;
     const snippet *value = entry_parameter(s, file, &v, found, &why);
-    return value ? value : typed_refuse(&s->maker, "%s", why ? why : "it has been optimised away here");
+    return value ? for_entry(value) : typed_refuse(&s->maker, "%s", why ? why : "it has been optimised away here");
 }
 
 const snippet *scope_local(inlay_scope *s, image *file, const char *name, const char **why)
 {
     image_variable v;
     bool found = image_local(file, s->address, name, &v, why);
-    if (v.parameter && is_entry(s, file)) return entry_parameter(s, file, &v, found, why);
+    if (v.parameter && s->at_exit) return scope_kept_parameter(s, entry_parameter(s, file, &v, found, why));
+    if (s->at_exit) return found ? scope_at_exits(s, &v, why) : NULL;
+    if (v.parameter && is_entry(s, file)) return for_entry(entry_parameter(s, file, &v, found, why));
     return found ? scope_variable(s, s->image, &v) : NULL;
 }

@@ -632,9 +632,10 @@ typedef struct tool_state {
     tool_locals locals;
     tool_derivation derive;
     tool_joints joints;
-    bool sums_may_wait, plans; /* instrumentor: what is inserted is being woven */
-    uint64_t *inherited;       /* of a forked child: what had waited then, by counter (sums_run.c) */
-    off_t size_before;         /* an exec, of the output; -1: not a file (carried.c) */
+    struct tool_entered *entered; /* of procedures, the newest first (entered.c) */
+    bool sums_may_wait, plans;    /* instrumentor: what is inserted is being woven */
+    uint64_t *inherited;          /* of a forked child: what had waited then, by counter (sums_run.c) */
+    off_t size_before;            /* an exec, of the output; -1: not a file (carried.c) */
     tool_output output;
     tool_json json;
     INL_VEC(tool_refusal) refusals; /* instrumentor: in order of address, nearly */

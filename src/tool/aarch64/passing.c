@@ -6,6 +6,7 @@ enum { INTEGERS = 8, VECTORS = 8, EIGHT = 8, LARGEST = 16, DEPTH = 16 };
 
 const unsigned tool_argument_registers = INTEGERS, tool_vector_arguments = VECTORS;
 const unsigned tool_stack_arguments = 0;
+const unsigned tool_red_zone = 0;
 const uint8_t tool_result_registers[2] = {0, 1};
 const bool tool_result_address = false; /* x8 had it at the entry, and is anyone's afterwards */
 

@@ -8,6 +8,7 @@ typedef enum class { NONE, SSE, INTEGER, MEMORY, UNKNOWN } class; /* of two the 
 
 const unsigned tool_argument_registers = INTEGERS, tool_vector_arguments = VECTORS;
 const unsigned tool_stack_arguments = 8; /* behind the return address */
+const unsigned tool_red_zone = 128;
 const uint8_t tool_result_registers[2] = {X86_RAX, X86_RDX};
 const bool tool_result_address = true;
 

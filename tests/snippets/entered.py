@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+"""What procedures were called with, at their returns and within them, where registers have other values by then: under each
+engine, with gcc and clang, optimised or not; what cannot be told is refused.
+
+  tests/snippets/entered.py [--build DIR] [--only PATTERN] [--keep]
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+
+LIMIT = 120
+BUILDS = {f"{cc}-{o[1:]}": [cc, o, "-g"] for cc in ("gcc", "clang") for o in ("-O0", "-O1", "-O2")}
+BUILDS["gcc-no-debug"] = ["gcc", "-O2"]
+SUM = sum(range(100))
+LEAPT = [i for i in range(100) if i & 1]
+# point, code, what its variables are at the end; None: any
+ROWS = (
+    ("lost:return", "static long s, a, k, t; s += n; a += $arg0; k += g; t += h + on_stack", {"s": SUM, "a": SUM, "k": 3 * SUM, "t": 6 * SUM}),
+    ("lost:return", "static double r, f, c; static long q, v; r += real; f += narrow; q += p.a; c += p.b; v += b.v[4] - b.v[1]",
+     {"r": SUM / 4, "f": SUM / 8, "q": SUM, "c": SUM / 2, "v": 3 * SUM}),
+    ("lost:exit", "static long c, s; c += text[0] == 't'; static unsigned long last; last = *(unsigned char *)text; s += (int)$ret != 0",
+     {"c": 50, "last": ord("t"), "s": None}),
+    ("lost:return", "static struct pair kept; kept = p; static long last; last = kept.a + times", {"last": 99 + 100}),
+    ("deep:return", "static long bad; if (weight != 3 * n || n < 0 || n > 8 || $ret < 0) bad++", {"bad": 0}),
+    ("leaps:return", "static long c, s, d; c++; s += n; d += depth",
+     {"c": sum(i % 5 + 1 for i in range(0, 100, 2)), "s": sum(i * (i % 5 + 1) for i in range(0, 100, 2)),
+      "d": sum(sum(range(i % 5 + 1)) for i in range(0, 100, 2))}),
+    ("tail:exit", "static long c, s, m_; c++; s += n; m_ += m", {"c": 100, "s": SUM, "m_": sum(i & 7 for i in range(100))}),
+    ("last:return", "static long s; s += n - ($ret - 1)", {"s": 0}),
+    ("used:exit", "static long bad; if ($ret != v) bad++", {"bad": 0}),
+    ("lost:loads", "static long bad, c; c++; static int last; if ($arg0 < 0 || $arg0 > 99) bad++", {"bad": 0}),
+    ("lost:calls", "static long c; c += $arg0", {"c": None}),
+)
+# without debug information
+BARE = (
+    ("lost:return", "static long a, k, t, v; a += (int)$arg0; k += $arg3; t += (short)$arg4 + $arg5; v += $arg10",
+     {"a": SUM, "k": 3 * SUM, "t": 6 * SUM, "v": 5 * SUM}),
+    ("tail:exit", "static long s; s += $arg0 + $arg1", {"s": SUM + sum(i & 7 for i in range(100))}),
+)
+WRONG = (("lost:return", "n = 1", b"can be assigned"),)
+GONE = (("lost:return", "static long x; x = sum", b"cannot be reached here"),)
+
+
+def values(report):
+    with open(report, encoding="utf-8") as f:
+        return {v["name"]: v["value"] for v in json.load(f)["variables"]}
+
+
+def engines(inlay, folder, program, point, code, report):
+    """Commands that run it with the code."""
+    tool = ["snippet", f"--at={point}", f"--code={code}", "--format=json"]
+    for engine in ("jit", "live"):
+        yield engine, [inlay, "run", f"--engine={engine}", *tool, "-o", report, "--", program]
+    made = driver.run([inlay, "rewrite", *tool, "--result", report, program, "-o", f"{folder}/written"], LIMIT)
+    if made.status:
+        raise Failed("not rewritten", *driver.as_lines(made.stderr)[-4:])
+    yield "rewrite", [f"{folder}/written"]
+
+
+def row(inlay, folder, program, native, point, code, expected):
+    report = f"{folder}/report"
+    for engine, command in engines(inlay, folder, program, point, code, report):
+        done = driver.run(command, LIMIT, env=driver.ENVIRONMENT)
+        if (done.status, done.stdout) != (0, native):
+            raise Failed(f"{engine}: {done.status}, {done.stdout}", *driver.as_lines(done.stderr)[-4:])
+        got = values(report)
+        for name, value in expected.items():
+            if name not in got or (value is not None and float(got[name]) != value):
+                raise Failed(f"{engine}, {point}: {name} is {got.get(name)}, should be {value}", *driver.as_lines(done.stderr)[-4:])
+
+
+def build(folder, name):
+    program = f"{folder}/{name}"
+    done = driver.run([*BUILDS[name], "-pthread", "-w", f"{HERE}/entered.c", "-o", program], LIMIT)
+    if done.status:
+        raise Failed("not compiled", *driver.as_lines(done.stderr)[-4:])
+    return program
+
+
+def at_returns(inlay, folder, name):
+    program = build(folder, name)
+    native = subprocess.run([program], capture_output=True, check=True).stdout
+    rows = BARE if name == "gcc-no-debug" else ROWS
+    for point, code, expected in rows:
+        row(inlay, folder, program, native, point, code, expected)
+    for point, code, says in () if name == "gcc-no-debug" else WRONG if name == "gcc-O0" else WRONG + GONE:
+        done = driver.run([inlay, "snippet", point, code, "--", program], LIMIT, env=driver.ENVIRONMENT)
+        if says not in done.stderr:
+            raise Failed(f"'{code}' is answered by", *driver.as_lines(done.stderr)[-4:])
+
+
+def line_of(pipe):
+    return pipe.readline().decode(errors="replace")
+
+
+def attached(inlay, folder, how):
+    """The call that has begun before is none of the snippet's; its text is there again behind it."""
+    program = build(folder, "gcc-O2")
+    target = subprocess.Popen([program, "waits"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    report, tool = f"{folder}/{how}", None
+    code = "static long c, s; c++; s += n * ($ret == n)"
+    try:
+        time.sleep(0.3)
+        command = [inlay, "snippet", "-p", str(target.pid)] + (["--for", "2"] if how == "left" else [])
+        tool = subprocess.Popen([*command, "-o", report, "--format=json", "waits:return", code], stderr=subprocess.PIPE)
+        if "code at" not in line_of(tool.stderr):
+            raise Failed("it is not put in")
+        for n in range(1, 6):
+            target.stdin.write(b"x")
+            target.stdin.flush()
+            if line_of(target.stdout) != f"{n}\n":
+                raise Failed(f"the program does not go on at {n}")
+        if how == "ends":
+            target.stdin.close()
+            target.wait(20)
+        tool.wait(20)
+        got = values(report)
+        expected = {"c": "5", "s": "14"} if how == "ends" else {"c": "4", "s": "14"}
+        if got != expected:
+            raise Failed(f"{got}, should be {expected}")
+        if how == "left" and moved_code(target.pid, program):
+            raise Failed("its text is not what it was")
+    finally:
+        for p in (tool, target):
+            if p and p.poll() is None:
+                p.kill()
+                p.wait()
+
+
+def moved_code(pid, program):
+    """Does the text of `waits` differ from the file's?"""
+    symbols = subprocess.run(["nm", "-S", program], capture_output=True, check=True, text=True).stdout.split("\n")
+    at, size = next((int(s.split()[0], 16), int(s.split()[1], 16)) for s in symbols if s.endswith(" waits"))
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as f:
+        base = min(int(line.split("-")[0], 16) for line in f if line.rstrip().endswith(program))
+    with open(f"/proc/{pid}/mem", "rb") as f, open(program, "rb") as whole:
+        f.seek(base + at)
+        there, file = f.read(size), whole.read()
+    return there != file[at:at + size]
+
+
+def main():
+    options = driver.parser(__doc__).parse_args()
+    inlay = f"{options.build}/inlay"
+    with driver.Results("entered", options) as results:
+        for name in BUILDS:
+            if driver.chosen(name, options) and shutil.which(BUILDS[name][0]):
+                results.check(name, lambda n=name: at_returns(inlay, results.folder, n))
+        for how in ("ends", "left"):
+            if driver.chosen(how, options):
+                results.check(how, lambda h=how: attached(inlay, results.folder, h))
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
