@@ -42,6 +42,8 @@ typedef struct machine {
     unsigned depth;
     uint64_t at, wanted, code_align;
     int64_t data_align;
+    int64_t most; /* `offset` from the first register so far */
+    uint64_t first;
     image_saved *saved; /* NULL: nobody asks */
 } machine;
 
@@ -163,6 +165,8 @@ static bool run(machine *m, image_cursor c)
     while (m->at <= m->wanted && image_take(&c, &op, 1)) {
         machine before = *m;
         if (!step(m, &c, op)) return false;
+        if (m->now.known && m->now.reg == m->first && (int64_t)m->now.offset > m->most)
+            m->most = (int64_t)m->now.offset;
         if (m->at > m->wanted) m->now = before.now;
     }
     return true;
@@ -189,5 +193,19 @@ bool image_frame_at(image *im, uint64_t addr, unsigned *reg, int64_t *offset)
     if (!run(&m, f.common) || !run(&m, f.own) || !m.now.known) return false;
     *reg = (unsigned)m.now.reg;
     *offset = (int64_t)m.now.offset;
+    return true;
+}
+
+bool image_frame_most(image *im, uint64_t addr, int64_t *offset)
+{
+    const image_unwind_range *range = image_unwind_at(im, addr);
+    image_frame f;
+    if (!range || !image_frame_code(im, range, &f)) return false;
+    machine m = {.at = range->addr, .wanted = range->addr + range->size, .code_align = f.code_align};
+    if (!run(&m, f.common) || !m.now.known) return false;
+    m.first = m.now.reg;
+    m.most = (int64_t)m.now.offset;
+    if (!run(&m, f.own)) return false;
+    *offset = m.most;
     return true;
 }

@@ -92,6 +92,8 @@ size_t image_unwind_unread(image *, const image_unwind_range **out);
 /* Where the frame begins when the instruction at `addr` is about to run: *offset from register *reg
  * (DWARF's number), as the unwind table has it. False when it does not say, or by an expression. */
 bool image_frame_at(image *, uint64_t addr, unsigned *reg, int64_t *offset);
+/* The most that it is anywhere around `addr` from the register that it is counted from at the entry. */
+bool image_frame_most(image *, uint64_t addr, int64_t *offset);
 
 /* Pointer encodings of unwind and exception tables (DW_EH_PE_*): the low four bits are the format, the
  * next three what it is relative to. */
@@ -205,6 +207,10 @@ image_source image_unit(image *, size_t k);
 size_t image_unit_number_at(image *, uint64_t addr);
 void image_sources(image *, void (*each)(void *arg, const image_source *, const image_line *, size_t), void *arg);
 
+/* Where what the procedure that begins at `entry` does first for itself is over, as the lines tell it; 0: they do not.
+ */
+uint64_t image_begun(image *, uint64_t entry);
+
 /* Address of a data or function symbol (dynsym or symtab); false when absent. */
 bool image_symbol(image *, const char *name, uint64_t *addr, uint64_t *size);
 /* The variable that an address lies in, by the symbols with a size; false when they do not tell. */
@@ -212,28 +218,32 @@ bool image_variable_at(image *, uint64_t addr, uint64_t *start, uint64_t *size);
 
 /* Types and variables, by debug information: that of the file itself or of its separate debug file. */
 typedef enum image_place_kind {
-    IMAGE_PLACE_ADDRESS,  /* it lies at `offset`, a link-time address, */
-    IMAGE_PLACE_TLS,      /* or there in the image's block of each thread (image_tls_place), */
-    IMAGE_PLACE_RELATIVE, /* or so far from what the register has */
-    IMAGE_PLACE_REGISTER, /* it is in the register */
-    IMAGE_PLACE_VALUE,    /* it is `offset`; has no place */
-    IMAGE_PLACE_VECTOR,   /* it is in vector register `reg` */
-    IMAGE_PLACE_MEMORY,   /* it lies where `steps` end, */
-    IMAGE_PLACE_COMPUTED, /* or is what they end with */
-    IMAGE_PLACE_BYTES,    /* it is `bytes`; has no place */
-    IMAGE_PLACE_PIECES,   /* it is in pieces, one behind the other */
-    IMAGE_PLACE_NOWHERE,  /* of a piece: nobody knows it */
+    IMAGE_PLACE_ADDRESS,        /* it lies at `offset`, a link-time address, */
+    IMAGE_PLACE_TLS,            /* or there in the image's block of each thread (image_tls_place), */
+    IMAGE_PLACE_RELATIVE,       /* or so far from what the register has */
+    IMAGE_PLACE_REGISTER,       /* it is in the register */
+    IMAGE_PLACE_VALUE,          /* it is `offset`; has no place */
+    IMAGE_PLACE_VECTOR,         /* it is in vector register `reg` */
+    IMAGE_PLACE_MEMORY,         /* it lies where `steps` end, */
+    IMAGE_PLACE_COMPUTED,       /* or is what they end with */
+    IMAGE_PLACE_ENTERED,        /* what the register had at `entry`, where the procedure begins, */
+    IMAGE_PLACE_ENTERED_VECTOR, /* or the vector register */
+    IMAGE_PLACE_BYTES,          /* it is `bytes`; has no place */
+    IMAGE_PLACE_PIECES,         /* it is in pieces, one behind the other */
+    IMAGE_PLACE_NOWHERE,        /* of a piece: nobody knows it */
 } image_place_kind;
 /* A step of a computation on a stack of 64-bit words. Operators take the uppermost one or two. */
 /* clang-format off */
 typedef enum image_step_kind {
     STEP_CONSTANT, STEP_ADDRESS, /* value: a number; a link-time address */
     STEP_REGISTER,               /* what the register has, and value */
+    STEP_ENTERED,                /* what it had where the procedure begins, at `value` */
     STEP_LOAD,                   /* value: bytes */
     STEP_EXTEND,                 /* of the low `value` bytes; reg: 1: by the sign */
     STEP_PICK, STEP_DROP, STEP_SWAP, STEP_ROTATE, /* value: how far below the top */
     STEP_ADD, STEP_SUB, STEP_MUL, STEP_DIV, STEP_MOD, STEP_AND, STEP_OR, STEP_XOR, STEP_SHL, STEP_SHR, STEP_SAR,
-    STEP_EQ, STEP_NE, STEP_LT, STEP_LE, STEP_GT, STEP_GE, STEP_NEG, STEP_NOT
+    STEP_EQ, STEP_NE, STEP_LT, STEP_LE, STEP_GT, STEP_GE, STEP_NEG, STEP_NOT,
+    STEP_BRANCH, STEP_SKIP /* go on at step `value`, further on, if the top (which goes) is not 0; in any case */
 } image_step_kind;
 /* clang-format on */
 typedef struct image_step {
@@ -246,6 +256,7 @@ typedef struct image_variable {
     image_place_kind kind;
     unsigned reg; /* as in isa.h */
     int64_t offset;
+    uint64_t entry;     /* ENTERED: link-time; of a procedure's own variable: in any case */
     unsigned parameter; /* its number from 1 on; 0: none of the procedure around */
     bool by_frame;      /* RELATIVE: counted from where the procedure's frame begins */
     bool is_for_here;   /* the place is that of some addresses alone, so it is right at the very first, too */

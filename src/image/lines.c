@@ -244,3 +244,22 @@ void image_sources(image *im, void (*each)(void *arg, const image_source *, cons
         inl_vec_free(&rows);
     }
 }
+
+uint64_t image_begun(image *im, uint64_t entry)
+{
+    image_lines *l = image_units(im);
+    Dwarf_Die *unit = l ? image_unit_at(l, entry) : NULL;
+    const image_proc *p = image_proc_at(im, entry);
+    Dwarf_Lines *lines;
+    size_t count;
+    uint64_t second = 0, end = p ? p->addr + p->size : entry;
+    if (!unit || dwarf_getsrclines(unit, &lines, &count) != 0) return 0;
+    for (size_t k = INL_FIRST(count, k, row_begins(lines, k) >= entry); k < count; k++) {
+        bool flag = false;
+        uint64_t at = row_begins(lines, k);
+        if (at >= end) break;
+        if (dwarf_lineprologueend(dwarf_onesrcline(lines, k), &flag) == 0 && flag) return at;
+        if (!second && at > entry) second = at;
+    }
+    return second;
+}

@@ -2,8 +2,8 @@
  *
  * What compilers write for nearly everything has a kind of its own (a register, a place so far from one, an address
  * ...); anything else becomes steps of a computation, and what is in several places pieces. What there is no way to
- * (the value that a register had at the procedure's entry, behind it) is refused by name. Nothing of a file is relied
- * on: steps and pieces are few, and whoever follows them looks after the stack. */
+ * is refused by name. Nothing of a file is relied on: steps and pieces are few, branches lead forward, and whoever
+ * follows them looks after the stack. */
 #include "image/units.h"
 
 #include <dwarf.h>
@@ -54,22 +54,6 @@ static bool from_frame(reader *r, int64_t offset, image_variable *v)
     return relative(r, number, (int64_t)((uint64_t)up + (uint64_t)offset), v);
 }
 
-static bool frame_base(reader *r, int64_t offset, image_variable *v)
-{
-    Dwarf_Attribute attr;
-    Dwarf_Op *ops;
-    size_t n;
-    if (r->proc < 0 || !dwarf_attr_integrate(&r->scopes[r->proc], DW_AT_frame_base, &attr) ||
-        dwarf_getlocation_addr(&attr, r->pc, &ops, &n, 1) != 1 || n != 1)
-        return refuse(r, "its frame's beginning is not known");
-    if (ops[0].atom == DW_OP_call_frame_cfa) return from_frame(r, offset, v);
-    if (ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31)
-        return relative(r, ops[0].atom - DW_OP_breg0, (int64_t)(ops[0].number + (uint64_t)offset), v);
-    if (ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31)
-        return relative(r, ops[0].atom - DW_OP_reg0, offset, v);
-    return refuse(r, "its frame's beginning is told by an expression");
-}
-
 /* The number of a register that an operation is, or tells a place by; -1: it does not. */
 static int64_t named_register(const Dwarf_Op *op)
 {
@@ -77,16 +61,70 @@ static int64_t named_register(const Dwarf_Op *op)
     return op->atom == DW_OP_regx ? (int64_t)op->number : -1;
 }
 
-/* The value that a register had at the entry: still there. */
+/* Where the frame's beginning is told; NULL: nowhere, or in several steps. */
+static const Dwarf_Op *base_of(const reader *r)
+{
+    Dwarf_Attribute attr;
+    Dwarf_Op *ops;
+    size_t n;
+    bool known = r->proc >= 0 && dwarf_attr_integrate(&r->scopes[r->proc], DW_AT_frame_base, &attr) &&
+                 dwarf_getlocation_addr(&attr, r->pc, &ops, &n, 1) == 1 && n == 1;
+    return known ? ops : NULL;
+}
+
+/* Compilers that count from a register say so of the whole procedure, though the register is set up only behind its
+ * beginning, and given back before it is left. */
+static bool stands(reader *r, uint64_t base)
+{
+    unsigned number, first;
+    int64_t up, begins, most, there = 0;
+    bool known = image_frame_at(r->im, r->pc, &number, &up) && image_frame_at(r->im, r->entry, &first, &begins) &&
+                 image_frame_most(r->im, r->entry, &most);
+    if (!known) return refuse(r, "the unwind table does not say where its frame is");
+    uint64_t begun = image_begun(r->im, r->entry);
+    unsigned then = first;
+    if (begun) image_frame_at(r->im, begun, &then, &there);
+    if (then == first && there > begins) most = there;
+    if (number == base && (base != first || up == most)) return true;
+    return refuse(r, "its frame is not there here, at the procedure's beginning or end");
+}
+
+/* So far from a register, which may be what frames are counted from. */
+static bool from_register(reader *r, uint64_t number, int64_t offset, image_variable *v)
+{
+    const Dwarf_Op *base = base_of(r);
+    if (base && named_register(base) == (int64_t)number && !stands(r, number)) return false;
+    return relative(r, number, offset, v);
+}
+
+static bool frame_base(reader *r, int64_t offset, image_variable *v)
+{
+    const Dwarf_Op *base = base_of(r);
+    if (!base) return refuse(r, "its frame's beginning is not known");
+    if (base->atom == DW_OP_call_frame_cfa) return from_frame(r, offset, v);
+    if (base->atom >= DW_OP_breg0 && base->atom <= DW_OP_breg31)
+        return relative(r, base->atom - DW_OP_breg0, (int64_t)(base->number + (uint64_t)offset), v);
+    if (named_register(base) >= 0) return from_register(r, (uint64_t)named_register(base), offset, v);
+    return refuse(r, "its frame's beginning is told by an expression");
+}
+
+/* The value that a register had at the entry; there it still is in it. */
 static bool entry_value(reader *r, const Dwarf_Op *op, Dwarf_Attribute *attr, image_variable *v)
 {
     Dwarf_Attribute block;
     Dwarf_Op *inner;
     size_t n;
-    bool understood = r->pc == r->entry && dwarf_getlocation_attr(attr, op, &block) == 0 &&
-                      dwarf_getlocation(&block, &inner, &n) == 0 && n == 1 && named_register(inner) >= 0;
-    if (!understood) return refuse(r, "its value is that of the procedure's entry, which is not kept");
-    return in_register(r, (uint64_t)named_register(inner), v);
+    bool understood = r->proc >= 0 && r->entry && dwarf_getlocation_attr(attr, op, &block) == 0 &&
+                      dwarf_getlocation(&block, &inner, &n) == 0 && n == 1;
+    int64_t number = understood ? named_register(inner) : -1;
+    bool typed = understood && (inner->atom == DW_OP_regval_type || inner->atom == DW_OP_GNU_regval_type);
+    if (typed) number = (int64_t)inner->number;
+    if (number < 0) return refuse(r, "its value is one of the procedure's entry that is no register's");
+    if (!in_register(r, (uint64_t)number, v)) return false;
+    if (r->pc == r->entry) return true;
+    v->kind = v->kind == IMAGE_PLACE_VECTOR ? IMAGE_PLACE_ENTERED_VECTOR : IMAGE_PLACE_ENTERED;
+    v->entry = r->entry;
+    return true;
 }
 
 static bool fixed(reader *r, Dwarf_Attribute *attr, const Dwarf_Op *op, int64_t *address)
@@ -191,7 +229,8 @@ static unsigned steps_of(reader *r, Dwarf_Attribute *attr, const Dwarf_Op *op, i
     if (op->atom == DW_OP_fbreg || op->atom == DW_OP_call_frame_cfa || reg >= 0) {
         bool known = op->atom == DW_OP_fbreg            ? frame_base(r, (int64_t)op->number, &v)
                      : op->atom == DW_OP_call_frame_cfa ? from_frame(r, 0, &v)
-                                                        : relative(r, (uint64_t)reg, 0, &v);
+                     : typed                            ? relative(r, (uint64_t)reg, 0, &v)
+                                                        : from_register(r, (uint64_t)reg, 0, &v);
         if (op->atom == DW_OP_bregx) v.offset = (int64_t)op->number2;
         else if (reg >= 0 && !typed) v.offset = (int64_t)op->number;
         *s = (image_step){STEP_REGISTER, v.reg, v.offset};
@@ -209,9 +248,12 @@ static unsigned steps_of(reader *r, Dwarf_Attribute *attr, const Dwarf_Op *op, i
     case DW_OP_entry_value:
     case DW_OP_GNU_entry_value:
         if (!entry_value(r, op, attr, &v)) return 0;
-        if (v.kind != IMAGE_PLACE_REGISTER) break;
-        *s = (image_step){STEP_REGISTER, v.reg, 0};
+        if (v.kind == IMAGE_PLACE_REGISTER) *s = (image_step){STEP_REGISTER, v.reg, 0};
+        else if (v.kind == IMAGE_PLACE_ENTERED) *s = (image_step){STEP_ENTERED, v.reg, (int64_t)v.entry};
+        else break;
         return 1;
+    case DW_OP_bra: *s = (image_step){STEP_BRANCH, 0, 0}; return 1;
+    case DW_OP_skip: *s = (image_step){STEP_SKIP, 0, 0}; return 1;
     case DW_OP_implicit_pointer:
     case DW_OP_GNU_implicit_pointer: refuse(r, "it points to something that is not in memory any more"); return 0;
     default: break;
@@ -220,19 +262,39 @@ static unsigned steps_of(reader *r, Dwarf_Attribute *attr, const Dwarf_Op *op, i
     return 0;
 }
 
+/* Where a branch leads, as a step: `first` has each operation's. */
+static bool lead(reader *r, const Dwarf_Op *ops, size_t n, size_t from, const uint8_t *first, image_step *s)
+{
+    enum { LENGTH = 3 };
+    uint64_t to = ops[from].offset + LENGTH + (uint64_t)(int16_t)ops[from].number;
+    size_t i = from + 1;
+    while (i < n && ops[i].offset != to) i++;
+    if (i == n && (n == from + 1 || to <= ops[n - 1].offset))
+        return refuse(r, "its place is told by an expression that branches back, or to nowhere");
+    s->value = first[i];
+    return true;
+}
+
 static bool computed(reader *r, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n, image_variable *v)
 {
     bool is_value = n && ops[n - 1].atom == DW_OP_stack_value;
     image_step *steps = inl_arena_alloc(&r->im->arena, (MOST_STEPS + 2) * sizeof *steps);
+    uint8_t first[MOST_STEPS + 1];
     if (!steps) return refuse(r, "out of memory");
     v->kind = is_value ? IMAGE_PLACE_COMPUTED : IMAGE_PLACE_MEMORY;
     v->steps = steps;
     v->count = 0;
-    for (size_t i = 0; i < n - is_value; i++) {
+    n -= is_value;
+    for (size_t i = 0; i < n; i++) {
+        first[i] = (uint8_t)v->count;
         unsigned more = v->count < MOST_STEPS ? steps_of(r, attr, &ops[i], &steps[v->count]) : 0;
         if (!more) return r->why ? false : refuse(r, "its place is told by a long computation");
         v->count += more;
     }
+    first[n] = (uint8_t)v->count;
+    for (size_t i = 0; i < n; i++)
+        if ((ops[i].atom == DW_OP_bra || ops[i].atom == DW_OP_skip) && !lead(r, ops, n, i, first, &steps[first[i]]))
+            return false;
     return true;
 }
 
@@ -264,7 +326,7 @@ static bool one_place(reader *r, Dwarf_Attribute *attr, const Dwarf_Op *ops, siz
     if (!n) return refuse(r, "it has been optimised away here");
     if (n == 1 && named_register(ops) >= 0) return in_register(r, (uint64_t)named_register(ops), v);
     if (n == 1 && op >= DW_OP_breg0 && op <= DW_OP_breg31)
-        return relative(r, op - DW_OP_breg0, (int64_t)ops[0].number, v);
+        return from_register(r, op - DW_OP_breg0, (int64_t)ops[0].number, v);
     if (n == 1 && op == DW_OP_fbreg) return frame_base(r, (int64_t)ops[0].number, v);
     if (n == 1 && op == DW_OP_implicit_value) return implicit(r, attr, ops, v);
     if (n == 1 && is_fixed(ops)) {

@@ -101,6 +101,7 @@ bool image_local(image *im, uint64_t pc, const char *name, image_variable *out, 
             if (i < r.proc) out->parameter = 0; /* of what is inlined */
         }
         if (found) there = locate(&r, &die, out);
+        out->entry = r.entry;
     }
     free(r.scopes);
     *why = found ? r.why : NULL;

@@ -51,6 +51,10 @@ const snippet *scope_argument(inlay_scope *, const snippet *argument);
 const snippet *scope_kept_parameter(inlay_scope *, const snippet *there);
 const snippet *scope_at_exits(inlay_scope *, const image_variable *, const char **why);
 
+/* scope_put.c: has the procedure put the parameter to where it has it throughout, when it comes to the scope's place?
+ */
+bool scope_is_put(const inlay_scope *, image *, const image_variable *);
+
 /* typed_layout.c: NULL: it finds no room. Returns out. */
 const char *typed_layout(const image_ctype *, char *out, size_t room);
 

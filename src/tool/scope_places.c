@@ -197,7 +197,7 @@ static const snippet *step(inlay_scope *s, stack *k, const image_step *p)
                      : p->kind == STEP_ROTATE                    ? 3
                      : p->kind == STEP_SWAP                      ? 2
                      : p->kind >= STEP_ADD && p->kind <= STEP_GE ? 2
-                                                                 : 1;
+                                                                 : p->kind != STEP_SKIP;
     if (k->count < needs || (p->kind == STEP_PICK && (uint64_t)p->value >= k->count))
         return typed_refuse(m, "its place is told by a wrong expression");
     switch (p->kind) {
@@ -205,6 +205,7 @@ static const snippet *step(inlay_scope *s, stack *k, const image_step *p)
     case STEP_ADDRESS: return scope_in_image(m, s->image, (uint64_t)p->value);
     case STEP_REGISTER:
         return typed_word(m, SNIPPET_ADD, typed_value(m, scope_register(m, u, p->reg)), (uint64_t)p->value);
+    case STEP_ENTERED: return scope_entered(s, (uint64_t)p->value, typed_value(m, scope_register(m, u, p->reg)));
     case STEP_PICK: return top[-1 - p->value];
     case STEP_LOAD: k->count--; return loaded(m, top[-1], (uint64_t)p->value);
     case STEP_EXTEND:
@@ -225,16 +226,35 @@ static const snippet *step(inlay_scope *s, stack *k, const image_step *p)
     }
 }
 
-static const snippet *computed(inlay_scope *s, const image_variable *v)
+/* From a step on, with what is there by then. Behind a branch both ways are followed to the end. */
+static const snippet *computed_from(inlay_scope *s, const image_variable *v, unsigned from, stack k, unsigned branches)
 {
-    stack k = {.count = 0};
-    for (unsigned i = 0; i < v->count && !s->maker.why[0]; i++) {
-        const snippet *more = step(s, &k, &v->steps[i]);
-        if (more && k.count == DEEP) return typed_refuse(&s->maker, "its place is told by a long computation");
+    snippet_maker *m = &s->maker;
+    for (unsigned i = from; i < v->count && !m->why[0]; i++) {
+        const image_step *p = &v->steps[i];
+        bool leads = p->kind == STEP_BRANCH || p->kind == STEP_SKIP;
+        if (leads && (p->value <= i || !branches)) return typed_refuse(m, "its place is told by a long computation");
+        if (p->kind == STEP_BRANCH && k.count) {
+            const snippet *condition = k.items[--k.count];
+            const snippet *there = computed_from(s, v, (unsigned)p->value, k, branches - 1);
+            return typed_choice(m, condition, there, computed_from(s, v, i + 1, k, branches - 1));
+        }
+        if (p->kind == STEP_SKIP) {
+            i = (unsigned)p->value - 1;
+            continue;
+        }
+        const snippet *more = step(s, &k, p);
+        if (more && k.count == DEEP) return typed_refuse(m, "its place is told by a long computation");
         if (more) k.items[k.count++] = more;
     }
-    if (s->maker.why[0]) return NULL;
-    return k.count ? k.items[k.count - 1] : typed_refuse(&s->maker, "its place is told by a wrong expression");
+    if (m->why[0]) return NULL;
+    return k.count ? k.items[k.count - 1] : typed_refuse(m, "its place is told by a wrong expression");
+}
+
+static const snippet *computed(inlay_scope *s, const image_variable *v)
+{
+    enum { BRANCHES = 6 };
+    return computed_from(s, v, 0, (stack){.count = 0}, BRANCHES);
 }
 
 /* --- variables --- */
@@ -264,6 +284,15 @@ static const snippet *of_bytes(snippet_maker *m, const image_ctype *t, const ima
     return n ? typed_in_pieces(m, t, n, pieces, sizes) : NULL;
 }
 
+static const snippet *entered_bits(inlay_scope *s, const image_variable *v)
+{
+    snippet_maker *m = &s->maker;
+    const snippet *then = v->kind == IMAGE_PLACE_ENTERED_VECTOR
+                              ? vector_bits(m, v->reg)
+                              : typed_value(m, scope_register(m, image_ctype_int(8, false), v->reg));
+    return scope_entered(s, v->entry, then);
+}
+
 /* A piece's first 8 bytes; of one that lies in memory more pieces are made. */
 static const snippet *piece_bits(inlay_scope *s, const image_variable *v, uint64_t offset, unsigned size)
 {
@@ -274,6 +303,8 @@ static const snippet *piece_bits(inlay_scope *s, const image_variable *v, uint64
     if (v->kind == IMAGE_PLACE_VECTOR) return offset ? NULL : vector_bits(m, v->reg);
     if (v->kind == IMAGE_PLACE_REGISTER) return offset ? NULL : typed_value(m, scope_register(m, u, v->reg));
     if (v->kind == IMAGE_PLACE_COMPUTED) return offset ? NULL : computed(s, v);
+    if (v->kind == IMAGE_PLACE_ENTERED || v->kind == IMAGE_PLACE_ENTERED_VECTOR)
+        return offset ? NULL : entered_bits(s, v);
     if (v->kind == IMAGE_PLACE_VALUE) return offset ? NULL : scope_word(m, (uint64_t)v->offset);
     if (v->kind == IMAGE_PLACE_BYTES) {
         const snippet *all = of_bytes(m, u, v);
@@ -316,6 +347,8 @@ const snippet *scope_variable(inlay_scope *s, const inlay_image *i, const image_
     case IMAGE_PLACE_VECTOR:
         return v->type->kind == IMAGE_CTYPE_FLOAT ? from_vector(m, v->type, v->reg)
                                                   : of_bits(m, v->type, vector_bits(m, v->reg));
+    case IMAGE_PLACE_ENTERED:
+    case IMAGE_PLACE_ENTERED_VECTOR: return of_bits(m, v->type, entered_bits(s, v));
     case IMAGE_PLACE_VALUE: return of_bits(m, v->type, scope_word(m, (uint64_t)v->offset));
     case IMAGE_PLACE_MEMORY: return typed_object(m, v->type, computed(s, v));
     case IMAGE_PLACE_COMPUTED: return of_bits(m, v->type, computed(s, v));
@@ -339,12 +372,16 @@ static const snippet *entry_parameter(inlay_scope *s, image *file, const image_v
                                       const char **why)
 {
     const image_ctype *proc = image_proc_type(file, s->address);
-    if (found && v->is_for_here) {
+    bool constant = v->kind == IMAGE_PLACE_VALUE || v->kind == IMAGE_PLACE_BYTES;
+    if (found && (v->is_for_here || constant)) {
         const snippet *there = scope_variable(s, s->image, v);
         bool whole = there && typed_is_object(there) && !image_ctype_is_scalar(there->type);
         return whole ? there : typed_value(&s->maker, there);
     }
-    if (is_changed(file, s->address)) return NULL;
+    if (is_changed(file, s->address)) {
+        if (!*why) *why = "this copy of the procedure is called in a way of the compiler's own";
+        return NULL;
+    }
     *why = NULL;
     return proc ? parameter(&s->maker, proc, v->parameter) : NULL;
 }
@@ -382,5 +419,9 @@ const snippet *scope_local(inlay_scope *s, image *file, const char *name, const 
     if (v.parameter && s->at_exit) return scope_kept_parameter(s, entry_parameter(s, file, &v, found, why));
     if (s->at_exit) return found ? scope_at_exits(s, &v, why) : NULL;
     if (v.parameter && is_entry(s, file)) return for_entry(entry_parameter(s, file, &v, found, why));
+    if (found && v.parameter && !v.is_for_here && !scope_is_put(s, file, &v)) {
+        *why = "the procedure has not put it to its place yet";
+        return NULL;
+    }
     return found ? scope_variable(s, s->image, &v) : NULL;
 }

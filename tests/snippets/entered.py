@@ -99,6 +99,18 @@ def at_returns(inlay, folder, name):
             raise Failed(f"'{code}' is answered by", *driver.as_lines(done.stderr)[-4:])
 
 
+def branches(inlay, folder):
+    """Values that are told by expressions with branches."""
+    program = f"{folder}/branches"
+    done = driver.run(["gcc", "-O1", "-no-pie", f"{HERE}/branches.c", f"{HERE}/branches.S", "-o", program], LIMIT)
+    if done.status:
+        raise Failed("not compiled", *driver.as_lines(done.stderr)[-4:])
+    row(inlay, folder, program, b"looked\n", "look", "static long s; s = s * 100 + chosen", {"s": 10203020})
+    done = driver.run([inlay, "snippet", "look", "static long s; s = endless", "--", program], LIMIT, env=driver.ENVIRONMENT)
+    if b"branches back" not in done.stderr:
+        raise Failed("an endless expression is answered by", *driver.as_lines(done.stderr)[-4:])
+
+
 def line_of(pipe):
     return pipe.readline().decode(errors="replace")
 
@@ -156,6 +168,8 @@ def main():
         for name in BUILDS:
             if driver.chosen(name, options) and shutil.which(BUILDS[name][0]):
                 results.check(name, lambda n=name: at_returns(inlay, results.folder, n))
+        if driver.chosen("branches", options):
+            results.check("branches", lambda: branches(inlay, results.folder))
         for how in ("ends", "left"):
             if driver.chosen(how, options):
                 results.check(how, lambda h=how: attached(inlay, results.folder, h))
