@@ -6,6 +6,7 @@
  */
 #include "image/units.h"
 #include "base/search.h"
+#include "image/package.h"
 
 #include <dwarf.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ void image_lines_free(image_lines *l)
     if (!l) return;
     if (l->dwarf) dwarf_end(l->dwarf);
     if (l->elf) elf_end(l->elf);
+    image_package_free(l->package);
     inl_vec_free(&l->units);
     inl_vec_free(&l->trees);
     inl_vec_free(&l->ranges);
@@ -38,14 +40,26 @@ static int by_low(const void *a, const void *b)
     return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
+/* The half of a unit that is elsewhere: in the package, or in a .dwo file, which libdw finds by the unit's folder and
+ * the file's name, reads and closes. */
+static void read_split(image_lines *l, Dwarf_Die *die, Dwarf_Die *split)
+{
+    uint64_t id = 0;
+    uint8_t kind = 0;
+    memset(split, 0, sizeof *split);
+    if (dwarf_cu_info(die->cu, NULL, &kind, NULL, NULL, &id, NULL, NULL) || kind != DW_UT_skeleton) return;
+    if (l->package) image_package_unit(l->package, die, id, split);
+    if (!split->addr) dwarf_cu_info(die->cu, NULL, NULL, NULL, split, NULL, NULL, NULL);
+}
+
 static void read_units(image_lines *l)
 {
     Dwarf_CU *unit = NULL;
     Dwarf_Die die, split;
-    /* libdw finds .dwo files by the unit's folder and their names, reads them and closes them. */
-    while (dwarf_get_units(l->dwarf, unit, &unit, NULL, NULL, &die, &split) == 0) {
+    while (dwarf_get_units(l->dwarf, unit, &unit, NULL, NULL, &die, NULL) == 0) {
         Dwarf_Addr base, low, high;
         ptrdiff_t at = 0;
+        read_split(l, &die, &split);
         bool has_split = split.addr && dwarf_tag(&split) == DW_TAG_compile_unit && split.cu != die.cu;
         if (!inl_vec_push(&l->trees, has_split ? split : die)) break;
         if (!inl_vec_push(&l->units, die)) break;
@@ -75,6 +89,7 @@ static void open_lines(image *im)
     image_lines *l = im->lines = calloc(1, sizeof *l);
     if (!l) return;
     l->elf = elf_memory((char *)(uintptr_t)v->data, v->size);
+    if (l->elf) l->package = image_package_open(im, l->elf);
     if (l->elf) l->dwarf = dwarf_begin_elf(l->elf, DWARF_C_READ, NULL);
     if (l->dwarf) read_units(l);
 }

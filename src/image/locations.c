@@ -163,6 +163,10 @@ static bool in_block(reader *r, Dwarf_Attribute *attr, const Dwarf_Op *ops, size
     bool known = n == 2 && (constant(r, attr, ops, &v->offset) || ops[0].atom == DW_OP_addr);
     if (!known) return refuse(r, "it is thread-local, in a block that is told by an expression");
     if (ops[0].atom == DW_OP_addr) v->offset = (int64_t)ops[0].number;
+    /* GCC with -gsplit-dwarf has the address of what it is at first there. */
+    const Elf64_Phdr *first = &r->im->tls_header;
+    if ((uint64_t)v->offset - first->p_vaddr < first->p_memsz) v->offset -= (int64_t)first->p_vaddr;
+    if ((uint64_t)v->offset >= first->p_memsz) return refuse(r, "it is thread-local, and lies outside of the block");
     v->kind = IMAGE_PLACE_TLS;
     return true;
 }

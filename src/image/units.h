@@ -16,6 +16,7 @@ typedef struct image_unit_range {
 struct image_lines {
     Elf *elf;
     Dwarf *dwarf;
+    struct image_package *package; /* NULL: there is none */
     INL_VEC(Dwarf_Die) units;
     INL_VEC(Dwarf_Die) trees; /* of the same units, what holds types and variables: of one that has a .dwo file, that */
     INL_VEC(image_unit_range) ranges;

@@ -39,7 +39,12 @@ WRONG = (("hit", "overloaded(1)", b"several of that name"), ("hit", "space::noth
          ("hit", "text = 1", b"struct"), ("hit", "space::point::nothing", b"not known"))
 BUILDS = {f"{cc}-{o[1:]}-dwarf{v}": [cc, o, f"-gdwarf-{v}"] for cc in ("g++", "clang++") for o in ("-O0", "-O2") for v in (4, 5)}
 BUILDS |= {"g++-no-pie": ["g++", "-O1", "-g", "-no-pie"], "g++-static": ["g++", "-O1", "-g", "-static"]}
-QUICK = "g++-O2-dwarf5"
+# Debug information in .dwo files, or in a package of them beside the program, made by that command. (dwp of binutils 2.40
+# crashes where it is DWARF 5.)
+SPLIT = {f"{cc}-split-dwarf{v}{'-' + with_ if with_ else ''}": ([cc, "-O1", "-gsplit-dwarf", f"-gdwarf-{v}"], with_)
+         for cc in ("g++", "clang++") for v in (4, 5) for with_ in ("", "dwp", "llvm-dwp") if (v, with_) != (5, "dwp")}
+BUILDS |= {name: command for name, (command, _) in SPLIT.items()}
+QUICK = "g++-O2-dwarf5,g++-split-dwarf5-llvm-dwp,clang++-split-dwarf4-dwp"
 
 
 def values(report):
@@ -72,10 +77,22 @@ def row(inlay, folder, program, native, point, code, expected):
 
 def build(folder, name, *options):
     program = f"{folder}/{name}"
-    done = driver.run([*BUILDS[name], "-pthread", "-w", *options, f"{HERE}/names.cc", "-o", program], LIMIT)
+    done = driver.run([*BUILDS[name], "-pthread", "-w", *options, f"{HERE}/names.cc", "-o", program], LIMIT, cwd=folder)
     if done.status:
         raise Failed("not compiled", *driver.as_lines(done.stderr)[-4:])
+    if SPLIT.get(name, (None, ""))[1]:
+        pack(folder, program, SPLIT[name][1])
     return program
+
+
+def pack(folder, program, command):
+    """Its .dwo files become one package."""
+    done = driver.run([command, "-e", program, "-o", f"{program}.dwp"], LIMIT, cwd=folder)
+    files = [f for f in os.listdir(folder) if f.endswith(".dwo")]
+    if done.status or not files:
+        raise Failed("not packed", *driver.as_lines(done.stderr)[-4:])
+    for f in files:
+        os.unlink(f"{folder}/{f}")
 
 
 def names(inlay, folder, name):
@@ -93,7 +110,8 @@ def main():
     options = driver.parser(__doc__, only=QUICK).parse_args()
     with driver.Results("names", options) as results:
         for name in BUILDS:
-            if driver.chosen(name, options) and shutil.which(BUILDS[name][0]):
+            tools = [BUILDS[name][0]] + [t for t in SPLIT.get(name, (None, ""))[1:] if t]
+            if driver.chosen(name, options) and all(shutil.which(t) for t in tools):
                 results.check(name, lambda n=name: names(f"{options.build}/inlay", results.folder, n))
     return results.status
 
