@@ -272,6 +272,8 @@ typedef struct image_piece {
 /* A variable or parameter of the procedure around `pc`, seen from there. False: there is none (*why NULL), or it
  * cannot be reached there (*why says so). */
 bool image_local(image *, uint64_t pc, const char *name, image_variable *out, const char **why);
+/* May parameters of the procedures around `pc` be passed by reference, though their types do not say so? */
+bool image_passes_references(image *, uint64_t pc);
 /* A variable of the whole program; one of the source file around `pc` comes first. */
 bool image_global(image *, uint64_t pc, const char *name, image_variable *out, const char **why);
 /* By name: "struct stat", "union u", "enum e", "size_t", "int". NULL: none. */

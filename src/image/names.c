@@ -77,3 +77,10 @@ bool image_is_c(Dwarf_Die *unit)
     default: return false;
     }
 }
+
+bool image_is_fortran(Dwarf_Die *unit)
+{
+    int l = dwarf_srclang(unit);
+    return l == DW_LANG_Fortran77 || l == DW_LANG_Fortran90 || l == DW_LANG_Fortran95 || l == DW_LANG_Fortran03 ||
+           l == DW_LANG_Fortran08;
+}

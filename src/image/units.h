@@ -40,6 +40,7 @@ bool image_is_named(Dwarf_Die *, const char *name);
 bool image_is_constant_named(Dwarf_Die *, Dwarf_Die *of, const char *name); /* of an enumeration */
 bool image_is_space(Dwarf_Die *, bool types_too);
 bool image_is_c(Dwarf_Die *unit);
+bool image_is_fortran(Dwarf_Die *unit);
 
 /* locations.c: where location expressions say that something is, seen from `pc`. */
 typedef struct image_reader {

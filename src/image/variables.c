@@ -138,3 +138,10 @@ bool image_global(image *im, uint64_t pc, const char *name, image_variable *out,
     *why = found ? NULL : r.why;
     return found;
 }
+
+bool image_passes_references(image *im, uint64_t pc)
+{
+    image_lines *l = image_units(im);
+    Dwarf_Die *unit = l ? image_tree_at(l, pc) : NULL;
+    return unit && image_is_fortran(unit);
+}

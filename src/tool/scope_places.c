@@ -367,6 +367,38 @@ static bool is_changed(image *file, uint64_t address)
     return p && p->name && (strstr(p->name, ".isra") || strstr(p->name, ".constprop") || strstr(p->name, ".part"));
 }
 
+/* A parameter whose place is reached through a pointer was passed as that. */
+static bool is_reference(const image_variable *v)
+{
+    if (v->kind == IMAGE_PLACE_MEMORY) return v->count == 2 && v->steps[1].kind == STEP_LOAD;
+    return v->kind == IMAGE_PLACE_RELATIVE && !v->by_frame && v->reg != tool_isa()->stack_reg;
+}
+
+/* Of a language that passes some by reference, which debug information tells by where they are, not by their types. */
+static const snippet *referred_parameter(inlay_scope *s, image *file, const image_ctype *proc, unsigned number)
+{
+    snippet_maker *m = &s->maker;
+    const image_member *given;
+    size_t n = image_ctype_members(proc, &given);
+    image_member *list = number <= n ? m->alloc(m->arg, number * sizeof *list) : NULL;
+    bool last = false;
+    if (!list) return NULL;
+    for (unsigned i = 0; i < number; i++) {
+        image_variable v;
+        const char *why;
+        list[i] = given[i];
+        if (!given[i].name || !image_local(file, s->address, given[i].name, &v, &why))
+            return typed_refuse(m, "whether what is passed before it, or itself, is passed by reference is not known");
+        last = is_reference(&v);
+        if (last) list[i].type = typed_pointer_to(m, given[i].type);
+        if (!list[i].type) return NULL;
+    }
+    const image_ctype passed_as = {
+        .kind = IMAGE_CTYPE_FUNCTION, .name = proc->name, .of = proc->of, .members = list, .member_count = number};
+    const snippet *value = parameter(m, &passed_as, number);
+    return last && value ? typed_object(m, given[number - 1].type, value) : value;
+}
+
 /* At the entry a parameter is read: to where the debug information says, if that speaks of the entry itself. */
 static const snippet *entry_parameter(inlay_scope *s, image *file, const image_variable *v, bool found,
                                       const char **why)
@@ -383,6 +415,7 @@ static const snippet *entry_parameter(inlay_scope *s, image *file, const image_v
         return NULL;
     }
     *why = NULL;
+    if (proc && image_passes_references(file, s->address)) return referred_parameter(s, file, proc, v->parameter);
     return proc ? parameter(&s->maker, proc, v->parameter) : NULL;
 }
 

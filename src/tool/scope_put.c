@@ -51,15 +51,29 @@ static bool is_found(search *s, uint64_t end)
     return s->has_low && s->has_high;
 }
 
-bool scope_is_put(const inlay_scope *scope, image *file, const image_variable *v)
+/* Has something been put to so many bytes, so far from a register? */
+static bool word_is_put(const inlay_scope *scope, image *file, const image_variable *v, unsigned reg, int64_t offset,
+                        uint64_t size)
 {
     search s = {.file = file, .set = image_processor_of(file), .at = v->entry};
-    if (v->kind != IMAGE_PLACE_RELATIVE) return true;
-    if (!s.set || !v->entry || !v->type->size) return false;
-    if (!from_frame(&s, scope->address, v->reg, v->offset, &s.low)) s.low = INT64_MIN;
+    if (!s.set || !v->entry || !size) return false;
+    if (!from_frame(&s, scope->address, reg, offset, &s.low)) s.low = INT64_MIN;
     else if (s.low >= 0) return true; /* where its caller has put it */
-    s.high = s.low + (int64_t)v->type->size - 1;
+    s.high = s.low + (int64_t)size - 1;
     if (s.low != INT64_MIN && scope->address > v->entry && is_found(&s, scope->address)) return true;
     uint64_t begun = image_begun(file, v->entry);
     return begun && (scope->address >= begun || scope->address < v->entry);
+}
+
+bool scope_is_put(const inlay_scope *scope, image *file, const image_variable *v)
+{
+    enum { WORD = 8 };
+    if (v->kind == IMAGE_PLACE_RELATIVE) return word_is_put(scope, file, v, v->reg, v->offset, v->type->size);
+    bool steps = v->kind == IMAGE_PLACE_MEMORY || v->kind == IMAGE_PLACE_COMPUTED;
+    for (unsigned i = 0; steps && i + 1 < v->count; i++) {
+        const image_step *p = &v->steps[i];
+        if (p->kind == STEP_REGISTER && p[1].kind == STEP_LOAD && !word_is_put(scope, file, v, p->reg, p->value, WORD))
+            return false;
+    }
+    return true;
 }

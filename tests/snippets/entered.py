@@ -23,6 +23,7 @@ BUILDS = {f"{cc}-{o[1:]}": [cc, o, "-g"] for cc in ("gcc", "clang") for o in ("-
 BUILDS["gcc-no-debug"] = ["gcc", "-O2"]
 SUM = sum(range(100))
 LEAPT = [i for i in range(100) if i & 1]
+MANY = "more than none"
 # point, code, what its variables are at the end; None: any
 ROWS = (
     ("lost:return", "static long s, a, k, t; s += n; a += $arg0; k += g; t += h + on_stack", {"s": SUM, "a": SUM, "k": 3 * SUM, "t": 6 * SUM}),
@@ -38,7 +39,7 @@ ROWS = (
     ("tail:exit", "static long c, s, m_; c++; s += n; m_ += m", {"c": 100, "s": SUM, "m_": sum(i & 7 for i in range(100))}),
     ("last:return", "static long s; s += n - ($ret - 1)", {"s": 0}),
     ("used:exit", "static long bad; if ($ret != v) bad++", {"bad": 0}),
-    ("lost:loads", "static long bad, c; c++; static int last; if ($arg0 < 0 || $arg0 > 99) bad++", {"bad": 0}),
+    ("lost:loads", "static long bad, c; c++; static int last; if ($arg0 < 0 || $arg0 > 99) bad++", {"bad": 0, "c": MANY}),
     ("lost:calls", "static long c; c += $arg0", {"c": None}),
 )
 # without debug information
@@ -75,7 +76,8 @@ def row(inlay, folder, program, native, point, code, expected):
             raise Failed(f"{engine}: {done.status}, {done.stdout}", *driver.as_lines(done.stderr)[-4:])
         got = values(report)
         for name, value in expected.items():
-            if name not in got or (value is not None and float(got[name]) != value):
+            good = name in got and (value is None or (float(got[name]) > 0 if value == MANY else float(got[name]) == value))
+            if not good:
                 raise Failed(f"{engine}, {point}: {name} is {got.get(name)}, should be {value}", *driver.as_lines(done.stderr)[-4:])
 
 
@@ -128,7 +130,7 @@ def attached(inlay, folder, how):
         if "code at" not in line_of(tool.stderr):
             raise Failed("it is not put in")
         for n in range(1, 6):
-            target.stdin.write(b"x")
+            target.stdin.write(b".....x" if n == 1 else b"x")
             target.stdin.flush()
             if line_of(target.stdout) != f"{n}\n":
                 raise Failed(f"the program does not go on at {n}")
