@@ -178,18 +178,15 @@ static inlay_expr known(const snippet *value)
     return inlay_call_returning((void (*)(void))tool_entered_has, 1, 2, value->args);
 }
 
-/* The code, if all is known that it asks for. */
+/* The code, if all is known that it asks for. One condition within the other: so none waits for the next. */
 static inlay_expr guarded(const asked *a, const snippet *code)
 {
-    inlay_expr condition = NULL;
+    const inlay_expr name[] = {inlay_const((uint64_t)(uintptr_t)a->list[0].of->name)};
+    inlay_expr say = inlay_call_returning((void (*)(void))tool_entered_say, 0, 1, name);
     for (unsigned i = 0; i < a->count; i++)
         for (unsigned k = 0; k < MOST; k++)
-            if (a->list[i].first[k]) {
-                inlay_expr one = known(a->list[i].first[k]);
-                condition = condition ? inlay_binary(INLAY_LAND, condition, one) : one;
-            }
-    const inlay_expr name[] = {inlay_const((uint64_t)(uintptr_t)a->list[0].of->name)};
-    return inlay_if(condition, code, inlay_call_returning((void (*)(void))tool_entered_say, 0, 1, name));
+            if (a->list[i].first[k]) code = inlay_if(known(a->list[i].first[k]), code, say);
+    return code;
 }
 
 const snippet *tool_entered_begin(const snippet *code, const char **why)

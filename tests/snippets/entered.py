@@ -29,6 +29,8 @@ ROWS = (
     ("lost:return", "static long s, a, k, t; s += n; a += $arg0; k += g; t += h + on_stack", {"s": SUM, "a": SUM, "k": 3 * SUM, "t": 6 * SUM}),
     ("lost:return", "static double r, f, c; static long q, v; r += real; f += narrow; q += p.a; c += p.b; v += b.v[4] - b.v[1]",
      {"r": SUM / 4, "f": SUM / 8, "q": SUM, "c": SUM / 2, "v": 3 * SUM}),
+    ("lost:return", "static long c; if (n >= 0 && *text && real >= 0 && narrow >= 0 && p.a + p.b >= 0 && b.v[0] + b.v[1] + b.v[2] + b.v[3] +"
+     " b.v[4] >= 0 && g >= 0 && h <= 0 && on_stack >= 0) c++", {"c": 100}),
     ("lost:exit", "static long c, s; c += text[0] == 't'; static unsigned long last; last = *(unsigned char *)text; s += (int)$ret != 0",
      {"c": 50, "last": ord("t"), "s": None}),
     ("lost:return", "static struct pair kept; kept = p; static long last; last = kept.a + times", {"last": 99 + 100}),
@@ -113,6 +115,17 @@ def branches(inlay, folder):
         raise Failed("an endless expression is answered by", *driver.as_lines(done.stderr)[-4:])
 
 
+def breaks(inlay, folder):
+    """A breakpoint at a return tells all parameters as they were passed."""
+    program = build(folder, "gcc-O2")
+    done = driver.run([inlay, "break", "--hits", "1", "lost:return if n == 5 && $ret > 0", "--", program], LIMIT, env=driver.ENVIRONMENT)
+    told = done.stdout.decode(errors="replace")
+    for line in ("n: int = 5", "real: double = 1.25", "narrow: float = 0.625", "{a = 5, b = 2.5}", "{v = {5, 10, 15, 20, 25}}", "g: long = 15",
+                 "h: short = -5", "on_stack: long = 35", '"ext"'):
+        if line not in told:
+            raise Failed(f"'{line}' is not told", *driver.as_lines(done.stdout)[:12])
+
+
 def line_of(pipe):
     return pipe.readline().decode(errors="replace")
 
@@ -172,6 +185,8 @@ def main():
                 results.check(name, lambda n=name: at_returns(inlay, results.folder, n))
         if driver.chosen("branches", options):
             results.check("branches", lambda: branches(inlay, results.folder))
+        if driver.chosen("breaks", options):
+            results.check("breaks", lambda: breaks(inlay, results.folder))
         for how in ("ends", "left"):
             if driver.chosen(how, options):
                 results.check(how, lambda h=how: attached(inlay, results.folder, h))
