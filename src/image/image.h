@@ -272,6 +272,7 @@ typedef struct image_piece {
 /* A variable or parameter of the procedure around `pc`, seen from there. False: there is none (*why NULL), or it
  * cannot be reached there (*why says so). */
 bool image_local(image *, uint64_t pc, const char *name, image_variable *out, const char **why);
+extern const char image_local_around[]; /* *why, of one that belongs to a procedure which this one stands in */
 /* May parameters of the procedures around `pc` be passed by reference, though their types do not say so? */
 bool image_passes_references(image *, uint64_t pc);
 /* A variable of the whole program; one of the source file around `pc` comes first. */

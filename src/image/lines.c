@@ -123,19 +123,26 @@ Dwarf_Die *image_tree_at(image_lines *l, uint64_t addr)
     return k < l->units.count ? &l->trees.items[k] : NULL;
 }
 
+/* May what holds the address be within it, though that does not cover it? nested: in procedures within procedures, too.
+ */
+static bool may_hold(Dwarf_Die *die, bool nested)
+{
+    int tag = dwarf_tag(die);
+    return image_is_space(die, true) || (nested && (tag == DW_TAG_subprogram || tag == DW_TAG_lexical_block));
+}
+
 /* libdw's own search stays out of namespaces, which have no addresses themselves. */
-static bool find_scope(Dwarf_Die *parent, uint64_t addr, unsigned depth, Dwarf_Die *found)
+static bool find_scope(Dwarf_Die *parent, uint64_t addr, unsigned depth, bool nested, Dwarf_Die *found)
 {
     Dwarf_Die kid;
     if (!depth || dwarf_child(parent, &kid)) return false;
     do {
-        if (image_is_space(&kid, true)) {
-            if (find_scope(&kid, addr, depth - 1, found)) return true;
-        } else if (dwarf_haspc(&kid, addr) > 0) {
+        if (!image_is_space(&kid, true) && dwarf_haspc(&kid, addr) > 0) {
             *found = kid;
-            find_scope(&kid, addr, depth - 1, found);
+            find_scope(&kid, addr, depth - 1, nested, found);
             return true;
         }
+        if (may_hold(&kid, nested) && find_scope(&kid, addr, depth - 1, nested, found)) return true;
     } while (dwarf_siblingof(&kid, &kid) == 0);
     return false;
 }
@@ -145,7 +152,9 @@ int image_scopes_at(image_lines *l, uint64_t addr, Dwarf_Die **out)
     enum { DEPTH = 64 };
     Dwarf_Die *unit = image_tree_at(l, addr), found;
     *out = NULL;
-    int n = unit && find_scope(unit, addr, DEPTH, &found) ? dwarf_getscopes_die(&found, out) : 0;
+    bool is_there = unit &&
+                    (find_scope(unit, addr, DEPTH, false, &found) || find_scope(unit, addr, DEPTH, true, &found));
+    int n = is_there ? dwarf_getscopes_die(&found, out) : 0;
     return n > 0 ? n : 0;
 }
 

@@ -87,6 +87,19 @@ static bool open_scopes(reader *r, image_lines *l)
     return false;
 }
 
+const char image_local_around[] = "it is one of the procedure around this one, whose frame is not known here";
+
+/* It would be taken for a variable of somewhere else. */
+static bool is_around(reader *r, const char *name)
+{
+    Dwarf_Die die;
+    unsigned parameter;
+    for (int i = r->proc + 1; i < r->count; i++)
+        if (dwarf_tag(&r->scopes[i]) == DW_TAG_subprogram && named_in(&r->scopes[i], name, &die, &parameter))
+            return !refuse(r, image_local_around);
+    return false;
+}
+
 bool image_local(image *im, uint64_t pc, const char *name, image_variable *out, const char **why)
 {
     reader r = {.im = im, .pc = pc};
@@ -101,6 +114,7 @@ bool image_local(image *im, uint64_t pc, const char *name, image_variable *out, 
             if (i < r.proc) out->parameter = 0; /* of what is inlined */
         }
         if (found) there = locate(&r, &die, out);
+        else found = is_around(&r, name);
         out->entry = r.entry;
     }
     free(r.scopes);

@@ -124,7 +124,9 @@ static const snippet *search(inlay_scope *s, const char *name)
     const snippet *found = NULL;
     image *file = s->image ? tool_image_file(s->image) : NULL;
     if (file && !s->whole) found = scope_local(s, file, name, &why);
-    if (file && !s->whole && !found && !why && !s->maker.why[0]) found = own_member(s, file, name);
+    bool may_be = !why || why == image_local_around; /* a lambda has what it takes along */
+    if (file && !s->whole && !found && may_be && !s->maker.why[0]) found = own_member(s, file, name);
+    if (found) why = NULL;
     if (file && !found && !why && !s->maker.why[0]) found = global_of(s, s->image, s->address, name, &why);
     for (inlay_image *i = image_first(s); i && !found && !why && !s->maker.why[0]; i = inlay_image_next(i))
         if (i != s->image) found = global_of(s, i, 0, name, &why);

@@ -40,7 +40,7 @@ KNOWN = {("clang-O1", "wide_frame", "n"), ("clang-O1-split", "wide_frame", "n")}
 # Nothing has been put there yet.
 UNSET = (r"^clang\+\+-O0 _ZL6thrownil what$", r"^fortran-O. \S+ (k|product|below|total|weight|i|turn|by_value|folded|answer|sum)$",
          r"^ada-O. _ada_told ")
-QUICK = "gcc-O2,clang-O0,g++-O1"
+QUICK = "gcc-O2,clang-O0,g++-O1,ada-O0,fortran-O1"
 
 # In gdb: breakpoints at all addresses of a file; at the first hit of each, the variables that it sees.
 GDB = r"""
