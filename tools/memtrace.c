@@ -104,8 +104,7 @@ static void add_access(inlay_insn *insn, unsigned k, const inlay_memory *m, uint
     inlay_expr size = m->size ? inlay_const(m->size) : inlay_access_size(k);
     inlay_expr iterations = m->repeated ? inlay_rep_count() : inlay_const(1);
     bool varies = m->repeated || !m->size;
-    inlay_expr record =
-        record_of(insn, inlay_effective_address(k), size, kind, iterations, (uint16_t)m->size, varies);
+    inlay_expr record = record_of(insn, inlay_effective_address(k), size, kind, iterations, (uint16_t)m->size, varies);
     if (!record) return;
     if (m->repeated) inlay_insert_predicated(inlay_before(insn), record);
     else inlay_insert(inlay_before(insn), record);

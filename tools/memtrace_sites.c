@@ -9,7 +9,7 @@ static struct found {
     uint32_t count;
     uint32_t buckets[BUCKETS]; /* the newest of each hash */
     site *chunks[CHUNKS];
-} *found;
+} * found;
 
 bool sites_begin(void) { return (found = inlay_alloc(sizeof *found)) != NULL; }
 
@@ -19,10 +19,7 @@ const site *site_at(uint32_t number) { return at(number); }
 
 uint32_t sites_count(void) { return __atomic_load_n(&found->count, __ATOMIC_ACQUIRE); }
 
-static bool same(const site *a, const site *b)
-{
-    return a->pc == b->pc && a->size == b->size && a->kind == b->kind;
-}
+static bool same(const site *a, const site *b) { return a->pc == b->pc && a->size == b->size && a->kind == b->kind; }
 
 /* Threads read while others add: what a record names is there before the code that makes it. */
 static uint32_t add(const site *wanted, uint32_t *bucket)

@@ -11,7 +11,7 @@ typedef struct site {
     uint64_t pc;
     uint16_t size; /* 0: it varies */
     uint8_t kind;
-    uint32_t next;    /* with the same hash; 0: none */
+    uint32_t next; /* with the same hash; 0: none */
 } site;
 
 /* From main, always at the same place of it. False: no memory. */

@@ -136,7 +136,8 @@ static jit_arena *arena_new(uint64_t app, size_t size, inl_error *e)
         unmap_memory(exec, size);
         unmap_memory(write, size);
         inl_fail(e, INL_ERR_NO_MEMORY,
-                 "no address space for %zu KB of code cache, or nothing may become executable here (a filter)", size >> 10);
+                 "no address space for %zu KB of code cache, or nothing may become executable here (a filter)",
+                 size >> 10);
         return NULL;
     }
     *a = (jit_arena){.write = (uint8_t *)write,

@@ -137,8 +137,12 @@ static inl_status refuse_code(live_process *p, long answer, inl_error *e)
 /* Where nothing may become executable: memory that is so from its beginning, written to as a debugger does. */
 static inl_status write_code(live_process *p, const uint8_t *code, size_t size, inl_error *e)
 {
-    const long args[6] = {(long)MOVE_PARK_BASE, (long)(MOVE_PARK_DATA - MOVE_PARK_BASE), PROT_READ | PROT_EXEC,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0};
+    const long args[6] = {(long)MOVE_PARK_BASE,
+                          (long)(MOVE_PARK_DATA - MOVE_PARK_BASE),
+                          PROT_READ | PROT_EXEC,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                          -1,
+                          0};
     long answer;
     inl_status s = call_alone(p, &answer, SYS_mmap, args, e);
     if (s == INL_OK && answer != (long)MOVE_PARK_BASE) return refuse_code(p, answer, e);

@@ -172,8 +172,8 @@ static void locate(run_thread *t, void *uc, const siginfo_t *info, bool fault, m
     c->pc = at->pc;
 }
 
-/* What was blocked, and what the action blocks. A call that waits under a mask of its own is interrupted under that one;
- * the kernel has it still, with what has been held back here. */
+/* What was blocked, and what the action blocks. A call that waits under a mask of its own is interrupted under that
+ * one; the kernel has it still, with what has been held back here. */
 static uint64_t mask_in_handler(int signo, const run_action *a, void *uc, uint64_t held)
 {
     uint64_t before = *run_uc_mask(uc);

@@ -256,8 +256,10 @@ static void patch_segment(const moved_image *i, uint64_t low, uint64_t high, mov
     const uint64_t count = moved_live_sites(i->bias, &listed);
     if (listed ? !count : !moved_next_site(at, end)) return; /* most images make none */
     if (!moved_text_open(&text, low, high)) {
-        run_say("%s: its system calls cannot be seen: memory that was written to may not become code here, and there is "
-                "no /proc; what it does to threads and signals may end the program", i->name);
+        run_say(
+            "%s: its system calls cannot be seen: memory that was written to may not become code here, and there is "
+            "no /proc; what it does to threads and signals may end the program",
+            i->name);
         return;
     }
     for (uint64_t k = 0; k < count; k++)

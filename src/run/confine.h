@@ -21,8 +21,8 @@ run_verdict run_confine_ask(const run_thread *t, const weave_context *c);
 bool run_confine_lets(const run_thread *t, long nr); /* a call by its number alone */
 /* A call without which no tool could work in a program that this thread execs; NULL: they all go. */
 const char *run_confine_bars_tool(const run_thread *t);
-/* May memory that has been written to become executable: here and now, by calls of Inlay's; and by the program's own, or
- * those of a program that this thread execs? */
+/* May memory that has been written to become executable: here and now, by calls of Inlay's; and by the program's own,
+ * or those of a program that this thread execs? */
 bool run_may_make_code(void);
 bool run_confine_lets_make_code(const run_thread *t);
 /* The call in ctx kills the thread or the process: the tool's end first. */

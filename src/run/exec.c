@@ -257,7 +257,8 @@ static bool makes_no_code(const run_thread *t, const request *r)
 {
     if (!run_here.engine->is_native || run_confine_lets_make_code(t)) return false;
     if (!sys_call4(SYS_faccessat2, r->dirfd, (long)r->path, X_OK, AT_EACCESS))
-        run_say("%s runs without the tool: memory may not become executable here, which the live engine needs; the JIT engine "
+        run_say("%s runs without the tool: memory may not become executable here, which the live engine needs; the JIT "
+                "engine "
                 "does without",
                 r->path);
     return true;

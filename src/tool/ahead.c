@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,6 +87,14 @@ static bool has_processors(void)
     return sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) > 1;
 }
 
+/* Another thread may hold a lock of the allocator's, which nobody would ever give back in a child. */
+static bool is_only_thread(void)
+{
+    enum { OF_NO_THREAD = 2 }; /* links */
+    struct stat s;
+    return stat("/proc/self/task", &s) == 0 && s.st_nlink == OF_NO_THREAD + 1;
+}
+
 /* A child without an exit signal, which ordinary waits do not find, and to which no signal comes that is meant for its
  * parent: neither the user's handlers nor the tool's are to run there. */
 static pid_t fork_quietly(const tool_ahead *a, int tell)
@@ -119,7 +128,8 @@ static bool start(tool_ahead *a)
 void tool_ahead_begin(image *const *images, size_t count)
 {
     tool_ahead_end();
-    if (!count || tool_handoff_data.role != TOOL_INSTRUMENTOR || tool_keeps() || !has_processors()) return;
+    if (!count || tool_handoff_data.role != TOOL_INSTRUMENTOR || tool_keeps() || !has_processors() || !is_only_thread())
+        return;
     tool_ahead *a = calloc(1, sizeof *a + count * sizeof *a->images);
     if (!a) return;
     a->count = count;

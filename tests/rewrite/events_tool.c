@@ -78,7 +78,8 @@ static void got_signal(inlay_thread *t, int signo, const siginfo_t *info, const 
     uint64_t word; /* nothing is at low addresses: a fault while the signal is on its way */
     size_t nothing = inlay_memory_read(&word, 16, sizeof word);
     size_t whole = c ? inlay_memory_read(&word, c->gpr[INLAY_RSP], sizeof word) : 0;
-    say(t, "signal %d code %d%s, read %zu and %zu\n", signo, info->si_code, c && c->pc ? "" : " nowhere", nothing, whole);
+    say(t, "signal %d code %d%s, read %zu and %zu\n", signo, info->si_code, c && c->pc ? "" : " nowhere", nothing,
+        whole);
 }
 
 static void thread_start(inlay_thread *t, void *arg) { say(t, "%s\n", (const char *)arg); }

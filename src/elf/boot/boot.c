@@ -130,7 +130,8 @@ static bool move_pages(const boot *b, uint64_t at, uint64_t offset, uint64_t siz
            (long)at;
 }
 
-/* Where memory that was written to may not become code: memory that is code, written to through /proc, takes its place. */
+/* Where memory that was written to may not become code: memory that is code, written to through /proc, takes its place.
+ */
 static bool become_code(uint64_t at, uint64_t pages)
 {
     long p = sys_call(SYS_mmap, 0, (long)pages, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -138,7 +139,8 @@ static bool become_code(uint64_t at, uint64_t pages)
     long fd = sys_call4(SYS_openat, AT_FDCWD, (long)"/proc/self/mem", O_RDWR | O_CLOEXEC, 0);
     bool good = fd >= 0 && sys_call4(SYS_pwrite64, fd, (long)at, (long)pages, p) == (long)pages;
     if (fd >= 0) sys_call1(SYS_close, fd);
-    return good && sys_call(SYS_mremap, p, (long)pages, (long)pages, MREMAP_MAYMOVE | MREMAP_FIXED, (long)at, 0) == (long)at;
+    return good &&
+           sys_call(SYS_mremap, p, (long)pages, (long)pages, MREMAP_MAYMOVE | MREMAP_FIXED, (long)at, 0) == (long)at;
 }
 
 /* `size` bytes of the data go to `at`, which has been taken; the rest of the last page is zero. */
