@@ -56,18 +56,18 @@ extern bool x86_bases_nowhere __attribute__((visibility("hidden")));
 enum x86_bases x86_bases_choose(uint64_t hwcap2);
 
 /* A handler that goes on behind the instruction below, with the carry flag set. */
+_Static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]) == 168, "what follows");
+_Static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_EFL]) == 176, "what follows");
 static __attribute__((naked, unused)) void x86_bases_illegal(void)
 {
-    _Static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]) == 168, "what follows");
-    _Static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_EFL]) == 176, "what follows");
     __asm__("addq $5, 168(%rdx)\n\t"
             "orq $1, 176(%rdx)\n\t"
             "ret");
 }
 
+_Static_assert(SYS_rt_sigreturn == 15, "what follows");
 static __attribute__((naked, unused)) void x86_bases_back(void)
 {
-    _Static_assert(SYS_rt_sigreturn == 15, "what follows");
     __asm__("mov $15, %eax\n\t"
             "syscall");
 }
