@@ -128,8 +128,8 @@ static void helper_main(pid_t target, const helper_pipes *p, char **argv)
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
-    int err = STDERR_FILENO, own = tool_now->options.fds.err;
-    if (own >= 0 && dup2(own, err) == err) libc_redirect_stdio(err); /* the program's may be something else */
+    int own = tool_now->options.fds.err, err = own >= 0 ? own : STDERR_FILENO;
+    if (own >= 0) libc_redirect_stdio(own); /* the program's may be something else, or a pipe of these */
     close_all_but(p->to_helper[0], p->to_launcher[1], err);
     int32_t word = (int32_t)sys_call0(SYS_getpid);
     if (write(p->to_launcher[1], &word, sizeof word) != sizeof word ||

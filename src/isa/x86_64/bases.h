@@ -81,7 +81,11 @@ static inline bool x86_bases_readable(void)
         uint64_t flags;
         void (*restorer)(void);
         uint64_t mask;
-    } ours = {x86_bases_illegal, SA_SIGINFO | RESTORER, x86_bases_back, 0}, before;
+    } ours, before;
+    ours.handler = x86_bases_illegal; /* by instructions: where this runs nothing is relocated */
+    ours.restorer = x86_bases_back;
+    ours.flags = SA_SIGINFO | RESTORER;
+    ours.mask = 0;
     uint64_t illegal = 1ull << (SIGILL - 1), mask;
     bool readable;
     sys_call4(SYS_rt_sigaction, SIGILL, (long)&ours, (long)&before, sizeof mask);
