@@ -23,7 +23,8 @@ enum { SYSCALL_STOP = SIGTRAP | 0x80 };
 static inl_status fail_ptrace(remote *r, const char *what, inl_error *e)
 {
     if (errno == ESRCH) r->gone = true;
-    return inl_fail(e, INL_ERR_SYSTEM, "%s in process %d failed: %s", what, r->pid, strerror(errno));
+    inl_status code = errno == ESRCH ? INL_ERR_NOT_FOUND : INL_ERR_SYSTEM;
+    return inl_fail(e, code, "%s in process %d failed: %s", what, r->pid, strerror(errno));
 }
 
 /* Of a process of another width or instruction set there are fewer, or others. */
@@ -91,7 +92,7 @@ static inl_status go_on_with(remote *r, enum __ptrace_request how, int signo, in
         if (got < 0) return fail_ptrace(r, "waitpid", e);
         if (!WIFSTOPPED(*status)) {
             r->gone = true;
-            return inl_fail(e, INL_ERR_SYSTEM, "process %d ended while the tool was put into it", r->pid);
+            return inl_fail(e, INL_ERR_NOT_FOUND, "process %d ended while the tool was put into it", r->pid);
         }
         if (WSTOPSIG(*status) != SIGSTOP && *status >> 16 == 0) return INL_OK;
         if (*status >> 16 == 0) r->stop_signal = SIGSTOP;

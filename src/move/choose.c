@@ -286,7 +286,7 @@ static bool leave_all(move_work *w)
     for (uint32_t i = 0; i < p->proc_count; i++)
         if (c->wanted(c->arg, p, i)) return false;
     w->goes_back = CFG_NONE;
-    for (uint32_t i = 0; i < p->proc_count; i++) first_choice(w, i, NULL, false);
+    for (uint32_t i = 0; i < p->proc_count; i++) w->plan.procs[i].how = MOVE_UNWANTED, w->plan.procs[i].reason = NULL;
     return true;
 }
 

@@ -144,7 +144,9 @@ static void helper_main(pid_t target, const helper_pipes *p, char **argv)
     if (tool_now->options.engine == ENGINE_LIVE) attacher_enter_at_exec(target, argv);
     inject_job job = {.pid = target, .tool_fd = tool_handoff_data.fds.tool, .argv = argv, .envp = environ};
     inl_error e = {0};
-    if (inject_tool(&job, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "%s", e.text);
+    inl_status s = inject_tool(&job, &e);
+    if (s == INL_ERR_NOT_FOUND && own >= 0) _exit(TOOL_EXIT_FAILED); /* whoever has started it has ended it */
+    if (s != INL_OK) tool_fail(TOOL_EXIT_FAILED, "%s", e.text);
     _exit(0);
 }
 

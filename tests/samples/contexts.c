@@ -182,7 +182,7 @@ static void on_tick(int signo, siginfo_t *info, void *context)
     if (g[REG_R10] != 2 * g[REG_R11] + (pc == loop_odd ? 2 : 0)) tick_wrong |= 2;
     if (pc == loop_even && !(g[REG_EFL] & 1)) tick_wrong |= 4;
     if (pc > loop_straight && pc < loop_end && g[REG_RAX] < 0) tick_wrong |= 8;
-    if (inside % 8 == 0) g[REG_RDI] += 1, lengthened++;
+    if (inside % 8 == 0 && pc <= loop_straight) g[REG_RDI] += 1, lengthened++;
 }
 
 static sigjmp_buf out;
