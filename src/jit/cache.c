@@ -98,7 +98,9 @@ static bool map_views_of_file(uint64_t write, uint64_t exec, size_t size, size_t
 static bool map_execute_view(uint64_t write, uint64_t exec, size_t size, size_t low_end, size_t high_end)
 {
     long e = sys_call(SYS_mremap, (long)write, 0, (long)size, MREMAP_MAYMOVE | MREMAP_FIXED, (long)exec, 0);
-    if (!sys_failed(e) && !sys_call3(SYS_mprotect, (long)exec, (long)size, PROT_READ | PROT_EXEC)) return true;
+    if (sys_failed(e)) return false;
+    long refused = sys_call3(SYS_mprotect, (long)exec, (long)size, PROT_READ | PROT_EXEC);
+    if (refused != -EACCES && refused != -EPERM) return !refused;
     return map_views_of_file(write, exec, size, low_end, high_end);
 }
 
