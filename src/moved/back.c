@@ -45,9 +45,14 @@ static uint64_t table_of(uint64_t word)
     return old;
 }
 
+/* The next page is read only for an instruction that lies in it too: there may be none. */
 static bool decode(uint64_t at, isa_insn *in)
 {
-    return isa_for_machine(RUN_ELF_MACHINE)->decode((const uint8_t *)at, 16, at, in) == ISA_OK;
+    const isa *set = isa_for_machine(RUN_ELF_MACHINE);
+    const size_t most = 16, rest = inl_page_down(at) + INL_PAGE - at;
+    isa_result r = set->decode((const uint8_t *)at, rest < most ? rest : most, at, in);
+    if (r == ISA_TRUNCATED && rest < most) r = set->decode((const uint8_t *)at, most, at, in);
+    return r == ISA_OK;
 }
 
 static bool is_call(const isa_insn *in) { return in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_CALL_IND; }
