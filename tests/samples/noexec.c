@@ -53,13 +53,16 @@ static int set_filter(void)
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 }
 
+static const char *refusal(void) { return errno == EACCES || errno == EPERM ? "refused" : strerror(errno); }
+
 static void tries(void)
 {
     void *both = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const char *refused = refusal();
     void *plain = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int gains = mprotect(plain, 4096, PROT_READ | PROT_EXEC);
-    printf("  memory of both kinds: %s; that becomes executable: %s\n", both == MAP_FAILED ? strerror(errno) : "there",
-           gains ? strerror(errno) : "there");
+    printf("  memory of both kinds: %s; that becomes executable: %s\n", both == MAP_FAILED ? refused : "there",
+           gains ? refusal() : "there");
 }
 
 static void works(void)
