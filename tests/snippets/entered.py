@@ -5,7 +5,6 @@ engine, with gcc and clang, optimised or not; what cannot be told is refused.
   tests/snippets/entered.py [--build DIR] [--only PATTERN] [--keep]
 """
 
-import json
 import os
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [f"{HERE}/../support"]
 import driver  # noqa: E402
 from driver import Failed  # noqa: E402
+from names import engines, values  # noqa: E402
 
 LIMIT = 120
 BUILDS = {f"{cc}-{o[1:]}": [cc, o, "-g"] for cc in ("gcc", "clang") for o in ("-O0", "-O1", "-O2")}
@@ -52,22 +52,6 @@ BARE = (
 )
 WRONG = (("lost:return", "n = 1", b"can be assigned"),)
 GONE = (("lost:return", "static long x; x = sum", b"cannot be reached here"),)
-
-
-def values(report):
-    with open(report, encoding="utf-8") as f:
-        return {v["name"]: v["value"] for v in json.load(f)["variables"]}
-
-
-def engines(inlay, folder, program, point, code, report):
-    """Commands that run it with the code."""
-    tool = ["snippet", f"--at={point}", f"--code={code}", "--format=json"]
-    for engine in ("jit", "live"):
-        yield engine, [inlay, "run", f"--engine={engine}", *tool, "-o", report, "--", program]
-    made = driver.run([inlay, "rewrite", *tool, "--result", report, program, "-o", f"{folder}/written"], LIMIT)
-    if made.status:
-        raise Failed("not rewritten", *driver.as_lines(made.stderr)[-4:])
-    yield "rewrite", [f"{folder}/written"]
 
 
 def row(inlay, folder, program, native, point, code, expected):

@@ -53,10 +53,10 @@ def values(report):
 
 
 def engines(inlay, folder, program, point, code, report):
-    """Commands that run it with the code; how the report is asked for."""
+    """Commands that run it with the code."""
     tool = ["snippet", f"--at={point}", f"--code={code}", "--format=json"]
-    yield "jit", [inlay, "run", tool[0], *tool[1:], "-o", report, "--", program]
-    yield "live", [inlay, "run", "--engine=live", tool[0], *tool[1:], "-o", report, "--", program]
+    for engine in ("jit", "live"):
+        yield engine, [inlay, "run", f"--engine={engine}", *tool, "-o", report, "--", program]
     made = driver.run([inlay, "rewrite", *tool, "--result", report, program, "-o", f"{folder}/written"], LIMIT)
     if made.status:
         raise Failed("not rewritten", *driver.as_lines(made.stderr)[-4:])
