@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 enum { ROOM_BELOW = 16 << 10, SPARE = 64 }; /* for a handler in a slot; slots for threads to come */
 
@@ -202,6 +203,19 @@ void live_unpark(live_process *p)
     p->has_park = false;
     p->slots = p->slots_used = p->gone = 0;
     for (size_t i = 0; i < p->threads.count; i++) p->threads.items[i].slot = 0;
+}
+
+/* A program's child whose work ends with this is still there, by its traces, until it has ended: the program goes on
+ * only then. What it stands in stays, for whoever comes next to clear. */
+inl_status live_leave_parent(live_process *p, inl_error *e)
+{
+    const uint64_t child = (uint64_t)getpid();
+    remote *r = &p->threads.items[0];
+    inl_status s = live_works(p, false, e);
+    if (s == INL_OK) s = remote_write(r, MOVE_PARK_DATA + offsetof(move_park, child), &child, sizeof child, e);
+    if (s == INL_OK) s = remote_leave_parked(r, e);
+    p->threads.count = p->seized.count = 0;
+    return s;
 }
 
 /* --- what the first thread does --- */

@@ -658,6 +658,14 @@ inl_status remote_give_back(remote *r, inl_error *e)
     return fail_ptrace(r, "letting it go", e);
 }
 
+inl_status remote_leave_parked(remote *r, inl_error *e)
+{
+    inl_status s = remote_park(r, e);
+    if (s == INL_OK && ptrace(PTRACE_DETACH, r->pid, 0, (long)r->stop_signal) != 0)
+        s = fail_ptrace(r, "letting it go", e);
+    return s;
+}
+
 inl_status remote_keep(remote *r, inl_error *e)
 {
     if (r->stop_signal) syscall(SYS_tkill, r->pid, r->stop_signal); /* waits until it goes on */

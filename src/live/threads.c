@@ -383,6 +383,7 @@ inl_status live_run_some(live_process *p, const bool *which, long nanoseconds, u
 inl_status live_release(live_process *p, inl_error *e)
 {
     inl_status s = INL_OK;
+    if (p->is_ours && p->has_park) return live_leave_parent(p, e);
     live_unpark(p);
     for (size_t i = 0; i < p->threads.count; i++) {
         inl_status one = give_back(p, &p->threads.items[i], e);

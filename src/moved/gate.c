@@ -51,7 +51,7 @@ bool moved_watches_syscalls(void) { return moved_now.watches; }
 bool moved_syscall_matters(long nr)
 {
     return moved_now.watches || nr < 0 || HAS(life, nr) || HAS(descriptors, nr) || nr == SYS_getdents64 ||
-           HAS(memory, nr) || moved_waits(nr);
+           HAS(memory, nr);
 }
 
 void moved_gate_init(void)
@@ -200,7 +200,6 @@ static uint64_t begin_call(run_thread *t)
 {
     weave_context *c = &t->ctx;
     long nr = run_number(c);
-    moved_reap_now(nr);
     if (nr == MOVED_IMAGES_CALL && c->pc == moved_now.linker_call) {
         moved_images_changed(t);
         return (uint64_t)(uintptr_t)moved_gate_leave;

@@ -38,9 +38,6 @@
 bool moved_syscall_matters(long nr);
 void moved_watch_syscalls(bool all);
 bool moved_watches_syscalls(void);
-/* Whoever put the tool into this process is its child and must be reaped before the program can find it: at its next
- * call that comes by the gate, as those that wait for children do then. Said when rewriting and at run time. */
-void moved_reaps(int helper);
 
 /* The assumed address of original code for a code address at run time: moved -> original, real ->
  * assumed. What belongs to no rewritten image is returned as it is. Any thread, any time, also from

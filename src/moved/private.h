@@ -95,9 +95,6 @@ typedef struct moved_state {
     bool watches;      /* all system calls, for the tool */
     uint64_t alone;    /* alone.c: the word, */
     bool knows_holder; /* and can it be seen whether the holder lives? */
-    struct {           /* reap.c; 0: nobody is to be reaped */
-        int helper, parent;
-    } reaps;
     bool owns_new;        /* gate.c */
     bool sets_block;      /* code of an image sets GS base */
     bool knows_linker;    /* it has been asked to tell of libraries, as far as it can be */
@@ -132,10 +129,6 @@ uint64_t moved_dispatch(run_thread *);
 /* The call whose number waits in a slot has been made, its answer is in ctx: the tool is told. */
 void moved_tell_of_exit(run_thread *);
 extern const char moved_gate_direct[], moved_gate_passed[], moved_gate_called[];
-
-/* --- reap.c --- */
-bool moved_waits(long nr);    /* for children, while somebody is to be reaped? */
-void moved_reap_now(long nr); /* at a call */
 
 /* --- <isa>/settle.c --- */
 /* A signal came: a thread in the gate, at or behind the call made there, is put into the program's own code. */

@@ -46,11 +46,10 @@ inl_status moved_begin(const run_client *client, inl_error *e)
     start.ctx.tls_base = h->tls_base;
     start.ctx.flags = MOVED_FIRST_FLAGS;
     moved_watch_syscalls(client->wants_syscalls);
-    if (moved_is_live()) moved_reaps(moved_live_helper());
     moved_gate_init();
     moved_images_find();
     inl_status s = run_begin(&engine, client, &start, e);
-    if (s == INL_OK) run_own(MOVE_LIVE_BASE, MOVE_REGION_HIGH - MOVE_LIVE_BASE, true);
+    if (s == INL_OK) run_own(MOVE_PARK_BASE, MOVE_REGION_HIGH - MOVE_PARK_BASE, true);
     if (s == INL_OK) s = run_first_thread(e);
     moved_alone_end();
     if (s == INL_OK && moved_is_live()) {

@@ -108,6 +108,14 @@ static void install(int signo, const run_action *a)
     sys_call4(SYS_rt_sigaction, signo, (long)&k, 0, sizeof k.mask);
 }
 
+/* The kernel's action is this already. To set it once more would discard what is pending, if it ignores the signal. */
+static bool is_set(int signo, const run_action *a)
+{
+    run_action now = {0};
+    sys_call4(SYS_rt_sigaction, signo, 0, (long)&now, sizeof now.mask);
+    return now.handler == a->handler && now.flags == a->flags && now.mask == a->mask && now.restorer == a->restorer;
+}
+
 static bool can_be_set(int signo) { return signo >= 1 && signo <= SIGNALS && signo != SIGKILL && signo != SIGSTOP; }
 
 void run_signals_adopt_kernel(run_signals *s)
@@ -122,9 +130,10 @@ void run_signals_adopt_kernel(run_signals *s)
 
 void run_signals_give_back(const run_signals *s)
 {
-    for (int signo = 1; signo <= 64; signo++)
-        if (signo != SIGKILL && signo != SIGSTOP)
-            sys_call4(SYS_rt_sigaction, signo, (long)&s->action[signo], 0, sizeof s->action[signo].mask);
+    for (int signo = 1; signo <= SIGNALS; signo++) {
+        const run_action *a = &s->action[signo];
+        if (can_be_set(signo) && !is_set(signo, a)) sys_call4(SYS_rt_sigaction, signo, (long)a, 0, sizeof a->mask);
+    }
 }
 
 /* Of the faults that the program ignores the kernel has a handler, and would give the next program the default. */
@@ -151,8 +160,11 @@ void run_signals_init(void)
     run_here.signals = s;
     run_sigframe_init();
     run_syscalls_init();
-    for (int signo = 1; signo <= SIGNALS; signo++)
-        if (can_be_set(signo)) install(signo, &s->action[signo]);
+    for (int signo = 1; signo <= SIGNALS; signo++) {
+        const run_action *a = &s->action[signo];
+        bool stays = !(RUN_BIT(signo) & RUN_FAULTS) && !run_signal_matters(signo, a) && is_set(signo, a);
+        if (can_be_set(signo) && !stays) install(signo, a);
+    }
 }
 
 run_signals *run_signals_clone(run_signals *from)

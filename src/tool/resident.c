@@ -5,6 +5,7 @@
 #include "base/region.h"
 #include "base/sys.h"
 #include "moved/moved.h"
+#include "run/kernel.h"
 
 #include <inlay/output.h>
 #include <inlay/tool.h>
@@ -26,11 +27,19 @@ int resident_hide(int fd)
     return hidden < 0 ? fd : hidden;
 }
 
-/* The helper is our child, invisible to an ordinary wait, and about to end. */
+/* The helper is our child, invisible to an ordinary wait, and about to end. It has no signal for its end, but the kernel
+ * makes one of it all the same when the parent has executed another program since: where the program begins with that
+ * signal blocked it would find it. One of another child's end is put back. */
 static void reap_helper(int pid)
 {
-    if (pid > 0)
-        while (sys_call4(SYS_wait4, pid, 0, __WALL, 0) == -EINTR) {}
+    static const struct timespec now;
+    const uint64_t ends = RUN_BIT(SIGCHLD);
+    siginfo_t why;
+    if (pid <= 0) return;
+    while (sys_call4(SYS_wait4, pid, 0, __WALL, 0) == -EINTR) {}
+    long signo = sys_call4(SYS_rt_sigtimedwait, (long)&ends, (long)&why, (long)&now, sizeof ends);
+    if (signo == SIGCHLD && why.si_pid != pid)
+        sys_call3(SYS_rt_sigqueueinfo, sys_call0(SYS_getpid), SIGCHLD, (long)&why);
 }
 
 /* A tool that has been linked otherwise is told when it is run by itself; the inlay command looks before. */

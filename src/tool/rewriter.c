@@ -358,7 +358,6 @@ void rewriter_set_client(rewriter *r)
 void rewriter_plan(rewriter *r)
 {
     moved_watch_syscalls(rewriter_watches_syscalls());
-    if (tool_handoff_data.target) moved_reaps(getpid());
     r->counts_stay = tool_now->options.attaching;
     rewriter_set_client(r);
     for (size_t k = 0; k < r->count; k++) tool_client_image(r->images[k].m);

@@ -72,7 +72,7 @@ def clean(pid, before):
 
 def visible(pid):
     with open(f"/proc/{pid}/status") as f:
-        signals = [line for line in f if re.match("Sig(Blk|Ign|Cgt)", line)]
+        signals = [line for line in f if re.match("Sig(Pnd|Blk|Ign|Cgt)|ShdPnd", line)]
     return sorted(os.listdir(f"/proc/{pid}/fd")), signals
 
 
@@ -256,6 +256,29 @@ class Out(live.Live):
             answers, status = c.end()
             if status or not answers.endswith(b"the same\n"):
                 raise driver.Failed(f"status {status}", *driver.as_lines(answers))
+
+    def pending(self):
+        """What is pending stays so that a program ignores, be it by default."""
+        folder, program, source = driver.fresh(f"{self.folder}/in-pending"), f"{self.folder}/pending", f"{self.folder}/pending.c"
+        with open(source, "w", encoding="ascii") as f:
+            f.write("#include <signal.h>\n#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
+                    "int main(void)\n{\n    sigset_t all;\n    siginfo_t how;\n    char line[99];\n    sigfillset(&all);\n"
+                    "    signal(SIGUSR1, SIG_IGN);\n    sigprocmask(SIG_BLOCK, &all, NULL);\n    int child = fork();\n"
+                    "    if (!child) _exit(3);\n    waitid(P_PID, child, &how, WEXITED | WNOWAIT);\n    kill(getpid(), SIGUSR1);\n"
+                    "    while (fgets(line, sizeof line, stdin)) fputs(line, stdout), fflush(stdout);\n"
+                    "    return sigwaitinfo(&all, &how) + sigwaitinfo(&all, &how);\n}\n")
+        if driver.build("dynamic", source, program):
+            return
+        with live.Conversation([program], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            state = visible(c.process.pid)
+            self.attach("inscount", c.process.pid, "-o", f"{folder}/report")
+            self.inside("detach", c.process.pid)
+            clean(c.process.pid, state)
+            answers, status = c.end()
+        if answers != b"one\n" or status != signal.SIGCHLD + signal.SIGUSR1:
+            raise driver.Failed(f"status {status}, answers", repr(answers))
 
     @staticmethod
     def counted(report, expected):
@@ -442,7 +465,7 @@ def tests(out):
         if shutil.which(live.PROGRAMS[name][0][0]) and (out.all or name in ("bash", "awk", "perl")):
             for tool in live.TOOLS if out.all else live.TOOLS[n % 3:n % 3 + 1]:
                 yield f"{name}-{tool}", lambda name=name, tool=tool: out.program(name, tool)
-    for name in ("counts", "only_exit", "sequence", "hole", "refusals", "stopped", "signalled", "numbers"):
+    for name in ("counts", "only_exit", "sequence", "hole", "refusals", "stopped", "signalled", "pending", "numbers"):
         yield name, getattr(out, name)
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     yield "unwinds", lambda: out.unwinds(200 if out.all else 5)

@@ -7,12 +7,20 @@
 #define NR_MUNMAP       11
 #define NR_RT_SIGRETURN 15
 #define NR_GETPID       39
+#define NR_WAIT4        61
+#define NR_RT_SIGTIMEDWAIT 128
+#define NR_RT_SIGQUEUEINFO 129
 #define NR_ARCH_PRCTL   158
 #define NR_FUTEX        202
 #define ARCH_SET_GS     0x1001
 #define ARCH_SET_FS     0x1002
 #define FUTEX_WAIT      0
 #define FUTEX_WAKE      1
+#define ALL_CHILDREN    0x40000000 /* __WALL */
+#define SIGCHLD         17
+#define SET_OF_SIGNALS  8
+#define SIGINFO         32 /* above a set and a time */
+#define SIGINFO_PID     16
 
         .text
         .globl  live_park_code, live_park_code_end
@@ -59,6 +67,40 @@ after:  movabs  $MOVE_PARK_DATA, %rbx
         mov     $0x7fffffff, %edx
         mov     $NR_FUTEX, %eax
         syscall
+
+/* The holder may be a child that the program never made: it is waited for, and the signal of its end, which says so
+ * although it is one without, is taken away. One of another child's end is put back. */
+        mov     MOVE_PARK_CHILD(%rbx), %rdi
+        test    %rdi, %rdi
+        jz      restore
+        mov     %edi, %r12d
+        xor     %esi, %esi
+        mov     $ALL_CHILDREN, %edx
+        xor     %r10d, %r10d
+        mov     $NR_WAIT4, %eax
+        syscall
+        sub     $256, %rsp
+        movq    $(1 << (SIGCHLD - 1)), (%rsp)
+        movq    $0, 8(%rsp)
+        movq    $0, 16(%rsp)
+        mov     %rsp, %rdi
+        lea     SIGINFO(%rsp), %rsi
+        lea     8(%rsp), %rdx
+        mov     $SET_OF_SIGNALS, %r10d
+        mov     $NR_RT_SIGTIMEDWAIT, %eax
+        syscall
+        cmp     $SIGCHLD, %eax
+        jne     4f
+        cmp     %r12d, SIGINFO + SIGINFO_PID(%rsp)
+        je      4f
+        mov     $NR_GETPID, %eax
+        syscall
+        mov     %eax, %edi
+        mov     $SIGCHLD, %esi
+        lea     SIGINFO(%rsp), %rdx
+        mov     $NR_RT_SIGQUEUEINFO, %eax
+        syscall
+4:      add     $256, %rsp
         jmp     restore
 
 others: cmpl    $0, MOVE_PARK_WORKS(%rbx)

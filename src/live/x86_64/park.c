@@ -1,7 +1,7 @@
 /* A thread's slot in the parking area: the frame that rt_sigreturn restores it from, at any moment and by itself. */
 #include "isa/x86_64/xstate.h"
 #include "live/remote.h"
-#include "move/x86_64/park.h"
+#include "move/live.h"
 #include "run/x86_64/abi.h"
 
 #include <stdlib.h>
@@ -24,6 +24,8 @@ const uint8_t remote_tail[] = {0xb8,           39,   0, 0,    0,   0x0f,        
                                0x48,           0xb8, 0, 0,    0,   PARK_LOW >> 24, PARK_HIGH & 0xff,
                                PARK_HIGH >> 8, 0,    0, 0xff, 0xe0};
 const size_t remote_tail_size = sizeof remote_tail, remote_tail_until = 7;
+_Static_assert(offsetof(move_park, child) == MOVE_PARK_CHILD && offsetof(move_park, gone) == MOVE_PARK_GONE,
+               "known to assembly");
 _Static_assert((MOVE_PARK_FROM_TOOL & 0xffffff) == 0 && MOVE_PARK_FROM_TOOL >> 48 == 0, "put together there");
 
 /* The ways that the C libraries have to rt_sigreturn. */

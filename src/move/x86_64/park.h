@@ -10,7 +10,7 @@
 #define MOVE_PARK_AFTER     (MOVE_PARK_BASE + 46)
 /* What a call returns to that has 2, 4 ... words of arguments on the stack, in front of the slot: so many pops. */
 #define MOVE_PARK_POPS      (MOVE_PARK_BASE + MOVE_PARK_POPS_AT)
-#define MOVE_PARK_POPS_AT   0x200
+#define MOVE_PARK_POPS_AT   0x280
 #define MOVE_PARK_POPS_SIZE 16
 #define MOVE_PARK_POPS_MOST 7
 
@@ -20,7 +20,8 @@
 #define MOVE_PARK_GONE_COUNT 16
 #define MOVE_PARK_FIRST      24
 #define MOVE_PARK_CLOSES     32
-#define MOVE_PARK_GONE       40
+#define MOVE_PARK_CHILD      40
+#define MOVE_PARK_GONE       48
 #define MOVE_SLOT_IS_FIRST   0
 #define MOVE_SLOT_TLS        8
 #define MOVE_SLOT_GS         16
