@@ -46,7 +46,7 @@ static size_t reason_of(reasons *r, const char *reason)
 /* --- writing --- */
 
 /* How an edge tells where it leads to. */
-enum { TO_NOTHING, TO_BLOCK, TO_PREFIX, FORM_BITS = 2, KIND_BITS = 3, EDGE_BITS = FORM_BITS + KIND_BITS + 1 };
+enum { TO_NOTHING, TO_BLOCK, FORM_BITS = 2, KIND_BITS = 3, EDGE_BITS = FORM_BITS + KIND_BITS + 1 };
 
 static void put(inl_bytes *b, uint64_t number) { inl_bytes_uleb(b, number); }
 static void put_signed(inl_bytes *b, uint64_t number) { inl_bytes_uleb(b, inl_zigzag((int64_t)number)); }
@@ -93,7 +93,7 @@ static void put_edges(const cfg_program *p, inl_bytes *b)
     for (uint32_t i = 0; i < p->edge_count; i++) {
         const cfg_edge *e = &p->edges[i];
         const bool known = e->to != CFG_NONE;
-        const uint64_t form = !known ? TO_NOTHING : e->target == p->blocks[e->to].addr ? TO_BLOCK : TO_PREFIX;
+        const uint64_t form = known ? TO_BLOCK : TO_NOTHING;
         const uint64_t way = known ? (uint64_t)e->to - e->from : e->target - p->blocks[e->from].addr;
         put(b, inl_zigzag((int64_t)way) << EDGE_BITS | (uint64_t)e->back << (FORM_BITS + KIND_BITS) |
                    (uint64_t)e->kind << FORM_BITS | form);
@@ -275,12 +275,11 @@ static void take_edges(reading *r)
         while (i - p->blocks[from].first_edge >= p->blocks[from].edge_count) from++;
         const unsigned form = word & ((1 << FORM_BITS) - 1), kind = word >> FORM_BITS & ((1 << KIND_BITS) - 1);
         const uint64_t to = form == TO_NOTHING ? CFG_NONE : from + way;
-        if (kind > CFG_EDGE_TAIL || form > TO_PREFIX || (form != TO_NOTHING && to >= p->block_count)) {
+        if (kind > CFG_EDGE_TAIL || form > TO_BLOCK || (form != TO_NOTHING && to >= p->block_count)) {
             r->bad = true;
             return;
         }
-        const uint64_t target = form == TO_NOTHING ? p->blocks[from].addr + way
-                                                   : p->blocks[to].addr + (form == TO_PREFIX);
+        const uint64_t target = form == TO_NOTHING ? p->blocks[from].addr + way : p->blocks[to].addr;
         *e = (cfg_edge){.target = target & ((1ull << 56) - 1),
                         .kind = kind & 0x7f,
                         .back = word >> (FORM_BITS + KIND_BITS) & 1,

@@ -8,7 +8,7 @@
  *     live_release              it runs on
  *     live_close
  *
- *   maps.c      what is mapped where, and where there is room
+ *   maps.c      what is mapped where, and where there is room; numbers.c: whether it is this process that /proc tells of
  *   roles.c     which image is the program, which the dynamic linker
  *   threads.c   stopping and releasing; keep.c: single threads
  *   park.c      where threads stand meanwhile, so that whoever holds them may be killed; <isa>/park.c, park.S
@@ -77,6 +77,7 @@ typedef struct live_process {
 inl_status live_no_right(pid_t, inl_error *);
 
 /* Fails where it is not there, is traced already, or may not be traced, or has a tool inside. */
+inl_status live_check_numbers(inl_error *); /* does /proc mean the processes that this one means? */
 inl_status live_open(pid_t, live_process *, inl_error *);
 /* ... or has none. */
 inl_status live_open_inside(pid_t, live_process *, inl_error *);

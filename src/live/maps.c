@@ -318,6 +318,7 @@ static inl_status open_with(pid_t pid, live_process *p, bool empty, inl_error *e
 {
     *p = (live_process){.pid = pid};
     inl_status s = remote_check(e);
+    if (s == INL_OK) s = live_check_numbers(e);
     if (s == INL_OK) s = check(p, e);
     if (s == INL_OK) s = live_read_maps(p, e);
     if (s == INL_OK && empty) s = check_empty(p, e);

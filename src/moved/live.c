@@ -13,10 +13,9 @@ bool moved_is_live(void) { return moved_handoff_data.carried && moved_handoff_da
 
 int moved_live_helper(void) { return (int)found()->helper; }
 
-bool moved_is_being_put(void)
-{
-    return moved_is_live() && !moved_live_helper() && !((const move_told *)MOVE_TOLD_BASE)->started;
-}
+bool moved_is_starting(void) { return moved_is_live() && !((const move_told *)MOVE_TOLD_BASE)->started; }
+
+bool moved_is_being_put(void) { return moved_is_starting() && !moved_live_helper(); }
 
 bool moved_began_here(void) { return moved_is_live() && moved_live_helper() != 0; }
 

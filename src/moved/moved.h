@@ -67,6 +67,7 @@ bool moved_is_live(void);
 void moved_on_behalf(void (*f)(void *), void *arg);
 /* ... before anything of the program ran? */
 bool moved_began_here(void);
+bool moved_is_starting(void);  /* put into a process by another one, which waits for it */
 bool moved_is_being_put(void); /* into a process that ran already; it has not started yet */
 /* Then: the tool's file, as whoever put it in has named it. */
 const char *moved_live_tool(void);

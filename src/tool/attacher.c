@@ -32,6 +32,7 @@ void attacher_enter(const char *process, char **argv)
     long pid = strtol(process, &end, 10);
     if (end == process || *end || pid <= 0 || pid > INT_MAX)
         tool_fail(TOOL_EXIT_USAGE, "%s is not the number of a process", process);
+    if (live_check_numbers(&e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
     snprintf(link, sizeof link, "/proc/%ld/exe", pid);
     char *path = tool_handoff_data.program;
     ssize_t n = readlink(link, path, sizeof tool_handoff_data.program - 1);
@@ -54,6 +55,7 @@ void attacher_enter_at_exec(int pid, char **argv)
     inl_error e = {0};
     int null = open("/dev/null", O_RDWR); /* 0, and 1: they have been closed */
     if (null == 0) null = dup(null);
+    if (tool_now->options.fds.err >= 0) dup2(tool_now->options.fds.err, STDERR_FILENO); /* the copy's own */
     tool_handoff_data.target = pid;
     blame_unwatch();
     load_self(MOVE_TOOL_BASE, MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ, &e);

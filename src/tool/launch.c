@@ -19,7 +19,7 @@
 #include "tool/state.h"
 #include "base/log.h"
 #include "base/sys.h"
-#include "live/remote.h"
+#include "live/live.h"
 
 #include <inlay/tool.h>
 
@@ -123,6 +123,19 @@ static void close_all_but(int a, int b, int c)
         for (int fd = from; fd < 4096; fd++) close(fd);
 }
 
+/* What the program may use up is not meant for the analysis of it: as much as there is a right to. */
+static void raise_limits(void)
+{
+    static const int all[] = {RLIMIT_CPU, RLIMIT_AS, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_NOFILE};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct rlimit limit, most = {RLIM_INFINITY, RLIM_INFINITY};
+        if (getrlimit(all[i], &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) continue;
+        if (setrlimit(all[i], &most) == 0) continue;
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(all[i], &limit);
+    }
+}
+
 static void helper_main(pid_t target, const helper_pipes *p, char **argv)
 {
     sigset_t all;
@@ -141,6 +154,7 @@ static void helper_main(pid_t target, const helper_pipes *p, char **argv)
     close(p->to_launcher[1]);
     close(p->to_helper[0]);
     if (word != 0 || !told || !remote_wait_for_exec(target)) _exit(word != 0);
+    if (tool_now->options.engine == ENGINE_LIVE) raise_limits();
     if (tool_now->options.engine == ENGINE_LIVE) attacher_enter_at_exec(target, argv);
     inject_job job = {.pid = target, .tool_fd = tool_handoff_data.fds.tool, .argv = argv, .envp = environ};
     inl_error e = {0};
@@ -176,12 +190,12 @@ static int arrange_tracing(char **argv)
     if (helper == 0) helper_main(self, &p, argv);
     close(p.to_helper[0]);
     close(p.to_launcher[1]);
-    word = sys_failed(helper) ? -helper : EAGAIN;
+    word = sys_failed(helper) ? -helper : ECHILD;
     if (helper > 0 && read(p.to_launcher[0], &word, sizeof word) == sizeof word) {
         prctl(PR_SET_PTRACER, word);
         if (write(p.to_helper[1], &word, sizeof word) != sizeof word ||
             read(p.to_launcher[0], &word, sizeof word) != sizeof word)
-            word = EAGAIN;
+            word = ECHILD;
     }
     close(p.to_helper[1]);
     close(p.to_launcher[0]);
@@ -190,15 +204,38 @@ static int arrange_tracing(char **argv)
 }
 
 /* A program that another has started, which goes on as natively. */
-static void run_natively(const char *path, char **argv, int error)
+static void run_natively(const char *path, char **argv, const char *why)
 {
     const tool_fds *f = &tool_now->options.fds;
-    tool_say("%s runs without the tool: ptrace is not possible here (%s)", path, strerror(error));
+    tool_say("%s runs without the tool: %s", path, why);
     fflush(NULL);
     const int all[] = {f->tool, f->err, f->out, f->out_dir, f->shared, f->gdb};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i] >= 0) fcntl(all[i], F_SETFD, FD_CLOEXEC);
     execve(path, argv, environ);
+}
+
+/* What arrange_tracing could not. */
+static const char *without_tracing(int error)
+{
+    static char why[200];
+    const char *what = "ptrace is not possible here";
+    if (error == EAGAIN || error == ENOMEM) what = "no process can be made that would put the tool in; see ulimit -u";
+    if (error == EMFILE || error == ENFILE) what = "no file descriptor is left to put the tool in by; see ulimit -n";
+    snprintf(why, sizeof why, "%s (%s)", what, strerror(error));
+    return why;
+}
+
+static void refuse_live(const char *path, char **argv, const char *why)
+{
+    if (tool_now->options.followed) run_natively(path, argv, why);
+    tool_fail(TOOL_EXIT_FAILED, "%s, as --engine=live needs it; use --engine=jit", why);
+}
+
+static void check_live(const char *path, char **argv)
+{
+    inl_error e = {0};
+    if (tool_now->options.engine == ENGINE_LIVE && live_check_numbers(&e) != INL_OK) refuse_live(path, argv, e.text);
 }
 
 void tool_launch(const char *path, char **argv, char **launcher_argv)
@@ -208,6 +245,7 @@ void tool_launch(const char *path, char **argv, char **launcher_argv)
     if (tool_now->options.engine == ENGINE_JIT || tool_now->options.followed) prepare_fds();
     strcpy(tool_handoff_data.program, path);
     if (!tool_now->options.no_ptrace) {
+        check_live(path, argv);
         int error = arrange_tracing(launcher_argv);
         if (error == 0) {
             inl_log(INL_LOG_INJECT, "exec of %s; a helper will put the tool in", path);
@@ -215,15 +253,10 @@ void tool_launch(const char *path, char **argv, char **launcher_argv)
             execve(path, argv, environ);
             tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, strerror(errno));
         }
-        if (tool_now->options.engine == ENGINE_LIVE && tool_now->options.followed) run_natively(path, argv, error);
-        if (tool_now->options.engine == ENGINE_LIVE)
-            tool_fail(TOOL_EXIT_FAILED,
-                      "ptrace is not possible here (%s), by which --engine=live puts the tool in; use "
-                      "--engine=jit",
-                      strerror(error));
+        if (tool_now->options.engine == ENGINE_LIVE) refuse_live(path, argv, without_tracing(error));
         if (tool_now->options.gdb)
-            tool_fail(TOOL_EXIT_FAILED, "--gdb: ptrace is not possible here (%s)", strerror(error));
-        tool_say("ptrace is not possible here (%s); loading the program into the tool's process", strerror(error));
+            tool_fail(TOOL_EXIT_FAILED, "--gdb: %s", without_tracing(error));
+        tool_say("%s; loading the program into the tool's process", without_tracing(error));
         tool_now->options.no_ptrace = true;
     }
     inl_error e = {0};

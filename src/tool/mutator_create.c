@@ -85,6 +85,7 @@ static inl_status give_birth(birth *b, pid_t *child, inl_error *e)
 static inl_status begin(mutatee *m, birth *b, pid_t *child, inl_error *e)
 {
     inl_status s = remote_check(e);
+    if (s == INL_OK) s = live_check_numbers(e);
     if (s == INL_OK && pipe2(b->go, O_CLOEXEC) != 0) s = inl_fail(e, INL_ERR_SYSTEM, "no pipe: %s", strerror(errno));
     if (s == INL_OK && pipe2(b->error, O_CLOEXEC) != 0) s = inl_fail(e, INL_ERR_SYSTEM, "no pipe: %s", strerror(errno));
     if (s == INL_OK) s = give_birth(b, child, e);

@@ -60,7 +60,7 @@ void tool_exit(int status)
 void tool_cannot_start(const inl_error *e)
 {
     const char *more = e->code == INL_ERR_NO_MEMORY ? " (see ulimit -v and -d)" : "";
-    if (!moved_is_being_put())
+    if (!moved_is_starting())
         tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: %s%s", e->text, more);
     before_exit(TOOL_EXIT_FAILED);
     for (;;) sys_call4(SYS_exit_group, TOOL_EXIT_FAILED, (long)MOVE_BOOT_FAILED, (long)e->text, (long)more);

@@ -95,14 +95,31 @@ class Rights:
         """A program that may have little memory does not begin; one that another starts begins without the tool."""
         few = "ulimit -d 9000; exec /usr/bin/printf good"
         run = [self.inlay, "run", "--engine=live", "inscount", "-o", f"{self.folder}/started", "--"]
-        for command, status, says in ((["/bin/sh", "-c", " ".join((few.split("exec")[0], "exec", *run, "/usr/bin/printf", "good"))], 1,
-                                       "cannot start the instrumentor: there is no memory or address space .*ulimit"),
-                                      ([*run, "/bin/sh", "-c", few], 0, "printf runs without the tool: there is no memory")):
+        softly = few.replace("ulimit -d 9000", "ulimit -S -d 4000")  # what analyses may have more then, the program itself not
+        for command, status, says in (([*run, "/bin/sh", "-c", softly], 0, "cannot follow the program: .*memory.*ulimit"),
+                                      (["/bin/sh", "-c", " ".join((few.split("exec")[0], "exec", *run, "/usr/bin/printf", "good"))], 1,
+                                       "cannot start the (instrumentor|program): .*memory.*ulimit"),
+                                      ([*run, "/bin/sh", "-c", few], 0, "(printf runs without the tool|cannot follow the program): .*memory")):
             done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=driver.ENVIRONMENT)
             if done.returncode != status or done.stdout != ("" if status else "good") or not re.search(says, done.stderr):
                 raise driver.Failed(f"{command}: status {done.returncode}, output {done.stdout}", done.stderr)
             if done.stderr.count("\n") != 1:
                 raise driver.Failed("more is said", done.stderr)
+
+    def starts_late(self):
+        """Analysing takes more than what a program has of the processor's time, and a process, which it may not have; and
+        /proc may be another namespace's: nothing is done to the process that has the number there."""
+        run = [self.inlay, "run", "--engine=live", "inscount", "-o", "/dev/null", "--"]
+        other = ["unshare", "--pid", "--fork", "--kill-child"]
+        for before, status, says in ((["sh", "-c", 'ulimit -S -t 1; exec "$@"', ""], 0, ""),
+                                     ([*NOBODY, "bash", "-c", 'ulimit -u 0; exec "$@"', ""], 1, "no process can be made .*ulimit -u.*--engine=jit"),
+                                     (other, 1, "/proc has other numbers .*--mount-proc"), ([*other, "--mount-proc"], 0, "")):
+            if os.geteuid() and before[0] != "sh":
+                continue
+            done = subprocess.run([*before, *run, "python3.11", "-c", "print('good')"], capture_output=True, text=True,
+                                  timeout=LIMIT, env=driver.ENVIRONMENT)
+            if done.returncode != status or done.stdout != ("" if status else "good\n") or not re.search(says, done.stderr):
+                raise driver.Failed(f"{before}: status {done.returncode}, output {done.stdout}", done.stderr)
 
     def no_code(self):
         """Nothing becomes executable in it; what is mapped as code from its beginning, and written to as a debugger
@@ -331,7 +348,7 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("rights", options) as results:
         of = Rights(options, results.folder)
-        for name in ("confined", "no_files", "no_memory", "no_data", "starts_small", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended",
+        for name in ("confined", "no_files", "no_memory", "no_data", "starts_small", "starts_late", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended",
                      "in_vfork", "in_fault", "in_faults", "traced", "gets_rights", "stopped", "denied", "frozen", "executes"):
             if driver.chosen(name, options):
                 results.check(name, getattr(of, name))
