@@ -8,7 +8,7 @@
  *     live_release              it runs on
  *     live_close
  *
- *   maps.c      what is mapped where, and where there is room; numbers.c: whether it is this process that /proc tells of
+ *   maps.c      what is mapped where, and where there is room; numbers.c: what /proc tells of
  *   roles.c     which image is the program, which the dynamic linker
  *   threads.c   stopping and releasing; keep.c: single threads
  *   park.c      where threads stand meanwhile, so that whoever holds them may be killed; <isa>/park.c, park.S
