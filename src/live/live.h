@@ -146,9 +146,9 @@ bool live_reap_killed(live_process *, bool at_rest, int *status);
 void live_keep_none(live_process *);
 
 /* --- park.c; live_stop parks, live_release unparks --- */
-inl_status live_park(live_process *, inl_error *); /* all that are not */
+inl_status live_park(live_process *, inl_error *);         /* all that are not */
 inl_status live_leave_parent(live_process *, inl_error *); /* of this process; it waits for the end of this one */
-void live_unpark(live_process *);                  /* they stand where their registers say, stopped */
+void live_unpark(live_process *);                          /* they stand where their registers say, stopped */
 /* The threads' registers have changed: from now on they go on with these, whatever happens. */
 inl_status live_frames_tell(live_process *, inl_error *);
 /* The first thread is sent into the tool's code: should the caller die, the others wait until it has come back. */
