@@ -15,7 +15,7 @@
 #include "base/sys.h"
 #include "run/kernel.h"
 
-enum { PLACES = RUN_FD_PLACES, LOWEST_BASE = 16384, HIGHEST_BASE = 65536, NONE = 0x7fffff00 };
+enum { PLACES = RUN_FD_PLACES, FEW = 10, LOWEST_BASE = 16384, HIGHEST_BASE = 65536, NONE = 0x7fffff00 };
 
 /* Of the process, not of an engine in it: descriptors are hidden before one begins, and stay so when it ends. The gate
  * reads the base. */
@@ -28,7 +28,10 @@ static void choose_base(const struct rlimit *limit)
     rlim_t b = limit->rlim_cur;
     if (b < LOWEST_BASE) b = LOWEST_BASE;
     if (b > HIGHEST_BASE) b = HIGHEST_BASE;
-    if (b + PLACES > limit->rlim_max) b = limit->rlim_max > 2 * PLACES ? limit->rlim_max - PLACES : PLACES;
+    if (b + PLACES > limit->rlim_max) {
+        rlim_t few = limit->rlim_max > 2 * PLACES ? PLACES : FEW; /* of so few that what there is must do */
+        b = limit->rlim_max >= 2 * few ? limit->rlim_max - few : PLACES;
+    }
     run_fd_base = (uint32_t)b;
 }
 
