@@ -213,6 +213,8 @@ uint64_t image_begun(image *, uint64_t entry);
 
 /* Address of a data or function symbol (dynsym or symtab); false when absent. */
 bool image_symbol(image *, const char *name, uint64_t *addr, uint64_t *size);
+/* Is it a dynamic symbol, defined here or (imported) not? */
+bool image_has_dynamic(image *, const char *name, bool defined);
 /* The variable that an address lies in, by the symbols with a size; false when they do not tell. */
 bool image_variable_at(image *, uint64_t addr, uint64_t *start, uint64_t *size);
 

@@ -162,6 +162,19 @@ bool image_symbol(image *im, const char *name, uint64_t *addr, uint64_t *size)
     return true;
 }
 
+bool image_has_dynamic(image *im, const char *name, bool defined)
+{
+    image_symtab t;
+    if (!image_find_dynsym(im, &t)) return false;
+    for (size_t i = 1; i < t.count; i++) {
+        Elf64_Sym s;
+        memcpy(&s, t.symbols + i * sizeof s, sizeof s);
+        const char *its = (s.st_shndx != SHN_UNDEF) == defined ? image_string(&t.strings, s.st_name) : NULL;
+        if (its && !strcmp(its, name)) return true;
+    }
+    return false;
+}
+
 bool image_variable_at(image *im, uint64_t addr, uint64_t *start, uint64_t *size)
 {
     image_load_symbols(im);

@@ -22,6 +22,8 @@
  *     cmp %fs:112,%rsp ; jb 1f        a stack that grows by pieces (-fsplit-stack): what is called goes on a byte
  *     1: call more ; ret              behind where it would return to, and returns to the one
  *
+ *     call mcount                     a profiler's counter of who calls whom (-pg), by return addresses
+ *
  *     .gopclntab, __managedcode, .svm_heap           run times that are known by their sections,
  *     mono_aot_file_info, _kDart...                  or by what they look up by its name
  */
@@ -30,7 +32,7 @@
 #include <elf.h>
 #include <string.h>
 
-enum { BY_DATA = 1, BY_STRETCH, BY_STACK, BY_FENCE, BY_PIECES };
+enum { BY_DATA = 1, BY_STRETCH, BY_STACK, BY_FENCE, BY_PIECES, BY_PROFILE };
 
 /* --- whole images --- */
 
@@ -217,6 +219,28 @@ static bool asks_piece(const move_work *w, uint32_t proc)
     return false;
 }
 
+/* --- profilers --- */
+
+/* A C library of its own has these counters too, for others. */
+static bool is_profiled(image *im)
+{
+    static const char *const counters[] = {"mcount", "_mcount", "__mcount", "__fentry__"};
+    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
+        if (image_has_dynamic(im, counters[i], false) ||
+            (image_symbol(im, counters[i], NULL, NULL) && !image_has_dynamic(im, counters[i], true)))
+            return true;
+    return false;
+}
+
+/* Callers and callees, wherever they are. */
+static void look_for_profiler(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    if (!move_calls_can_stay(w) || !is_profiled(p->image)) return;
+    for (uint32_t i = 0; i < p->proc_count; i++)
+        if (!w->looked_up[i] && has_call(p, i)) w->looked_up[i] = BY_PROFILE;
+}
+
 /* --- asking --- */
 
 /* So many words of data that lead behind calls are no accident. */
@@ -237,7 +261,9 @@ bool move_find_lookups(move_work *w)
     move_find_fenced(w, w->looked_up, BY_FENCE);
     look_at_relocations(w);
     if (image_type(p->image) == ET_EXEC && look_at_words(w, false) >= by_chance(p)) look_at_words(w, true);
-    return move_judge_stretches(w, BY_STRETCH) && look_for_stacks(w);
+    bool good = move_judge_stretches(w, BY_STRETCH) && look_for_stacks(w);
+    if (good) look_for_profiler(w);
+    return good;
 }
 
 /* mov -8(%rsp),%rdx ; lea here(%rip),%rsi ; cmp %rsi,%rdx: code behind a call names its own first address, to see
@@ -281,8 +307,11 @@ const char *move_lookups_of_proc(move_work *w, uint32_t proc)
     if (!w->looked_up[proc] && w->isa->asks_piece && asks_piece(w, proc)) w->looked_up[proc] = BY_PIECES;
     switch (w->looked_up[proc]) {
     case BY_DATA:
+    case BY_PROFILE:
         w->calls_stay[proc] = move_calls_can_stay(w) && !has_landing_pads(move_cfg(w), proc);
         if (w->calls_stay[proc]) return NULL;
+        if (w->looked_up[proc] == BY_PROFILE)
+            return "the program is profiled (-pg) by return addresses, and it catches exceptions";
         return "data hold return addresses of its calls: something looks its frames up by them";
     case BY_STRETCH:
         return "no unwind table describes it nor what lies around it: something may look its return addresses up";

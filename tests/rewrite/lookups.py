@@ -11,6 +11,7 @@
   stacks     the same in a program without unwind tables, whose code checks a stack of its own
   pieces     stacks that grow by pieces (-fsplit-stack), which are left on a way of their own
   saved      a run that was saved as a program (GCL's, old Emacs's) is refused: its heap must begin where new code would lie
+  profiled   who calls whom is counted (-pg) by return addresses: the profile is that of the original, live too
   node       (with --large) V8's built-ins, in a node that was stripped
 
 Prints N passed, N failed at the end.
@@ -187,6 +188,24 @@ try { null.x } catch (e) { console.log(e instanceof TypeError, e.stack.split('\\
 })();
 """
 
+PROFILED = """
+#include <stdio.h>
+#include <stdlib.h>
+static int (*volatile way)(int);
+__attribute__((noinline)) int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+__attribute__((noinline)) int twice(int n) { return way(n) + way(n + 1); }
+__attribute__((noinline)) int last(int n) { return n & 1 ? twice(n) : way(n); }
+static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+int main(void)
+{
+    int x[9] = {3, 1, 4, 1, 5, 9, 2, 6, 5};
+    way = fib;
+    for (int i = 0; i < 8; i++) x[i] += last(i);
+    qsort(x, 9, sizeof *x, compare);
+    printf("%d %d %d\\n", x[0], x[4], x[8]);
+}
+"""
+
 
 class Test:
     def __init__(self, results):
@@ -273,6 +292,25 @@ class Test:
         if done.status == 0 or b"saved as a program" not in done.stderr or os.path.exists(f"{self.root}/out"):
             raise Failed(f"rewritten: status {done.status}", *driver.as_lines(done.stderr))
 
+    def profile(self, *argv):
+        """Which calls there were, of each how many, and by whom."""
+        self.run(*argv)
+        told = driver.run(["gprof", "-b", "-q", "profiled", "gmon.out"], LIMIT, cwd=self.root).stdout.decode()
+        os.unlink(f"{self.root}/gmon.out")
+        return re.findall(r"(\d+(?:[/+]\d+)?) +(\w+) \[\d+\]", told)
+
+    def profiled(self, compiler, flags):
+        self.run(compiler, "-O1", "-pg", *flags, self.write("profiled.c", PROFILED), "-o", "profiled")
+        native = self.profile("./profiled")
+        if not any(name == "fib" and "+" in calls for calls, name in native):
+            raise Failed("there is no profile", repr(native))
+        for tool in ("null", "bbcount"):
+            driver.rewrite(self.inlay, [tool, f"{self.root}/profiled", "-o", f"{self.root}/rewritten"])
+            for argv in (["./rewritten"], [self.inlay, "run", "--engine=live", tool, "-o", "report", "--", "./profiled"]):
+                here = self.profile(*argv)
+                if here != native:
+                    raise Failed(f"{argv[0]} {tool}: another profile", repr(native), repr(here))
+
     def node(self):
         node = os.path.realpath(shutil.which("node"))
         self.run("strip", node, "-o", f"{self.root}/node")
@@ -304,6 +342,9 @@ def cases(test):
     yield "pieces", lambda: test.pieces("pieces", ["-O2"])
     yield "pieces_stripped", lambda: test.pieces("pieces_stripped", ["-O1", "-s"])
     yield "saved", test.saved
+    for compiler, *flags in (("gcc",), ("gcc", "-static"), ("gcc", "-mfentry", "-fno-pie", "-no-pie"), ("clang",)):
+        if shutil.which(compiler):
+            yield "-".join(["profiled", compiler, *flags]), lambda c=compiler, f=flags: test.profiled(c, f)
     if test.results.options.large and shutil.which("node"):
         yield "node", test.node
 
