@@ -92,9 +92,9 @@ typedef struct moved_entered {
 
 typedef struct moved_state {
     moved_hooks hooks;
-    bool watches;      /* all system calls, for the tool */
-    uint64_t alone;    /* alone.c: the word, */
-    bool knows_holder; /* and can it be seen whether the holder lives? */
+    bool watches;         /* all system calls, for the tool */
+    uint64_t alone;       /* alone.c: the word, */
+    bool knows_holder;    /* and can it be seen whether the holder lives? */
     bool owns_new;        /* gate.c */
     bool sets_block;      /* code of an image sets GS base */
     bool knows_linker;    /* it has been asked to tell of libraries, as far as it can be */

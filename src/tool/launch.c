@@ -254,8 +254,7 @@ void tool_launch(const char *path, char **argv, char **launcher_argv)
             tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, strerror(errno));
         }
         if (tool_now->options.engine == ENGINE_LIVE) refuse_live(path, argv, without_tracing(error));
-        if (tool_now->options.gdb)
-            tool_fail(TOOL_EXIT_FAILED, "--gdb: %s", without_tracing(error));
+        if (tool_now->options.gdb) tool_fail(TOOL_EXIT_FAILED, "--gdb: %s", without_tracing(error));
         tool_say("%s; loading the program into the tool's process", without_tracing(error));
         tool_now->options.no_ptrace = true;
     }

@@ -27,9 +27,9 @@ int resident_hide(int fd)
     return hidden < 0 ? fd : hidden;
 }
 
-/* The helper is our child, invisible to an ordinary wait, and about to end. It has no signal for its end, but the kernel
- * makes one of it all the same when the parent has executed another program since: where the program begins with that
- * signal blocked it would find it. One of another child's end is put back. */
+/* The helper is our child, invisible to an ordinary wait, and about to end. It has no signal for its end, but the
+ * kernel makes one of it all the same when the parent has executed another program since: where the program begins with
+ * that signal blocked it would find it. One of another child's end is put back. */
 static void reap_helper(int pid)
 {
     static const struct timespec now;
