@@ -68,6 +68,16 @@ static void see_terms(placing *p, weave_list *list, uint32_t block, uint32_t edg
         if (is_constant(i)) add_term(p, i->code->index, edge, i->code->a->value);
 }
 
+/* A routine may end the program where it is called: what the block counts for instructions behind it stays there. */
+static bool counts_while_watched(const placing *p)
+{
+    for (size_t i = 0; i < p->terms.count; i++) {
+        uint32_t edge = p->terms.items[i].edge;
+        if (edge < p->proc->block_count && p->marks[edge] & CFG_FLOW_WATCHED) return true;
+    }
+    return false;
+}
+
 /* The weights of a block's counts in a counter. */
 static int64_t *weights_of(placing *p, uint32_t block, uint32_t counter)
 {
@@ -279,6 +289,7 @@ static bool weigh_and_place(placing *p)
     if (!needed) return false;
     visit(p, see_terms);
     if (p->failed) return false;
+    if (counts_while_watched(p)) return true;
     if (!find_needed(p, needed) || cost_placed(p, needed) > cost_now(p)) return true;
     move_flow_edge *edges = inl_arena_alloc(arena, p->g->edge_count * sizeof *edges);
     if (!edges) return false;

@@ -116,6 +116,22 @@ def main():
             if (done.status, status) != (9, "0x900") or int(met) < limit or (not threads and (met, executed) != ("30000", "29999")):
                 raise Failed(f"status {done.status}", read(report), *driver.as_lines(done.stderr)[:4])
 
+        def ended_anywhere():
+            """At each of the first instructions; and of a procedure that is one block, whose counts follow from how often it is
+            entered."""
+            source, program = f"{results.folder}/leaf.c", f"{results.folder}/leaf"
+            with open(source, "w", encoding="ascii") as f:
+                f.write("__attribute__((noinline)) int leaf(int a, int b) { return a * b + 3; }\n"
+                        "int main(void) { int s = 0; for (int i = 0; i < 9; i++) s += leaf(i, s); return s & 1; }\n")
+            if driver.build("dynamic", source, program, "-O1"):
+                raise Failed("leaf.c")
+            for limit in (*range(1, 60, 2), *range(60, 90)):
+                driver.rewrite(inlay, [ender, f"--limit={limit}", program, "-o", new], LIMIT)
+                done = driver.run([new], LIMIT, env=driver.ENVIRONMENT | {"INLAY_OUT": report})
+                status, met, executed = read(report).split()
+                if (done.status, status, int(met), int(executed)) != (9, "0x900", limit, limit - 1):
+                    raise Failed(f"limit {limit}: status {done.status}", read(report), *driver.as_lines(done.stderr)[:4])
+
         def misused():
             done = driver.run([inlay, "run", tool, "--wrong", "--", sample], LIMIT)
             if done.status != 1 or b"analysis routines" not in done.stderr or done.stdout:
@@ -131,6 +147,7 @@ def main():
         for engine in ("jit", "rewrite", "live"):
             results.check(f"ended {engine}", lambda e=engine: ended(e, False))
             results.check(f"ended {engine} threads", lambda e=engine: ended(e, True))
+        results.check("ended anywhere", ended_anywhere)
         results.check("misused", misused)
     return results.status
 
