@@ -24,6 +24,9 @@
  *
  *     call mcount                     a profiler's counter of who calls whom (-pg), by return addresses
  *
+ *     __start_NAME <= address         code in a section NAME of its own, whose bounds linkers tell: by them it sees
+ * what has called (gperftools, google_malloc)
+ *
  *     .gopclntab, __managedcode, .svm_heap           run times that are known by their sections,
  *     mono_aot_file_info, _kDart...                  or by what they look up by its name
  */
@@ -32,7 +35,7 @@
 #include <elf.h>
 #include <string.h>
 
-enum { BY_DATA = 1, BY_STRETCH, BY_STACK, BY_FENCE, BY_PIECES, BY_PROFILE };
+enum { BY_DATA = 1, BY_STRETCH, BY_STACK, BY_FENCE, BY_PIECES, BY_PROFILE, BY_SECTION };
 
 /* --- whole images --- */
 
@@ -241,6 +244,27 @@ static void look_for_profiler(move_work *w)
         if (!w->looked_up[i] && has_call(p, i)) w->looked_up[i] = BY_PROFILE;
 }
 
+/* --- sections with bounds --- */
+
+static bool is_identifier(const char *name)
+{
+    size_t n = strspn(name, "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+    return *name && !name[n];
+}
+
+static void look_at_sections(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    const image_section *s;
+    size_t count = move_calls_can_stay(w) ? image_sections(p->image, &s) : 0;
+    for (size_t k = 0; k < count; k++) {
+        if (!(s[k].flags & SHF_EXECINSTR) || !is_identifier(s[k].name)) continue;
+        for (uint32_t i = 0; i < p->proc_count; i++)
+            if (p->procs[i].addr - s[k].addr < s[k].size && !w->looked_up[i] && has_call(p, i))
+                w->looked_up[i] = BY_SECTION;
+    }
+}
+
 /* --- asking --- */
 
 /* So many words of data that lead behind calls are no accident. */
@@ -263,6 +287,7 @@ bool move_find_lookups(move_work *w)
     if (image_type(p->image) == ET_EXEC && look_at_words(w, false) >= by_chance(p)) look_at_words(w, true);
     bool good = move_judge_stretches(w, BY_STRETCH) && look_for_stacks(w);
     if (good) look_for_profiler(w);
+    if (good) look_at_sections(w);
     return good;
 }
 
@@ -308,10 +333,15 @@ const char *move_lookups_of_proc(move_work *w, uint32_t proc)
     switch (w->looked_up[proc]) {
     case BY_DATA:
     case BY_PROFILE:
+    case BY_SECTION:
         w->calls_stay[proc] = move_calls_can_stay(w) && !has_landing_pads(move_cfg(w), proc);
         if (w->calls_stay[proc]) return NULL;
         if (w->looked_up[proc] == BY_PROFILE)
             return "the program is profiled (-pg) by return addresses, and it catches exceptions";
+        if (w->looked_up[proc] == BY_SECTION)
+            return "it lies in a section with bounds (__start_NAME), which return addresses may be compared with, and "
+                   "it "
+                   "catches exceptions";
         return "data hold return addresses of its calls: something looks its frames up by them";
     case BY_STRETCH:
         return "no unwind table describes it nor what lies around it: something may look its return addresses up";

@@ -12,6 +12,7 @@
   pieces     stacks that grow by pieces (-fsplit-stack), which are left on a way of their own
   saved      a run that was saved as a program (GCL's, old Emacs's) is refused: its heap must begin where new code would lie
   profiled   who calls whom is counted (-pg) by return addresses: the profile is that of the original, live too
+  sections   code asks whether it was called from a section of its own (gperftools): it was, live too
   node       (with --large) V8's built-ins, in a node that was stripped
 
 Prints N passed, N failed at the end.
@@ -206,6 +207,26 @@ int main(void)
 }
 """
 
+SECTIONS = """
+#include <stdio.h>
+extern char __start_hooked[], __stop_hooked[];
+static int inside, outside;
+__attribute__((noinline)) int look(int n)
+{
+    char *from = __builtin_return_address(0);
+    if (from >= __start_hooked && from < __stop_hooked) inside++;
+    else outside++;
+    return n + 1;
+}
+__attribute__((noinline, section("hooked"))) int hooked(int n) { return look(n) + look(n * 3); }
+int main(void)
+{
+    int sum = 0;
+    for (int i = 0; i < 100; i++) sum += hooked(i) + look(i);
+    printf("%d: %d inside, %d outside\\n", sum, inside, outside);
+}
+"""
+
 
 class Test:
     def __init__(self, results):
@@ -311,6 +332,15 @@ class Test:
                 if here != native:
                     raise Failed(f"{argv[0]} {tool}: another profile", repr(native), repr(here))
 
+    def sections(self, name, flags):
+        self.run("gcc", "-O1", *flags, self.write(f"{name}.c", SECTIONS), "-o", name)
+        for tool in ("null", "bbcount"):
+            self.stays(name, tool, 1)
+            argv = [self.inlay, "run", "--engine=live", tool, "-o", f"{self.root}/report", "--", f"{self.root}/{name}"]
+            said = driver.run(argv, LIMIT).stdout
+            if b"200 inside, 100 outside" not in said:
+                raise Failed(f"live, {tool}: {said}")
+
     def node(self):
         node = os.path.realpath(shutil.which("node"))
         self.run("strip", node, "-o", f"{self.root}/node")
@@ -342,6 +372,8 @@ def cases(test):
     yield "pieces", lambda: test.pieces("pieces", ["-O2"])
     yield "pieces_stripped", lambda: test.pieces("pieces_stripped", ["-O1", "-s"])
     yield "saved", test.saved
+    for form, flags in (("", ["-s"]), ("_static", ["-static"])):
+        yield f"sections{form}", lambda f=flags, n=f"sections{form}": test.sections(n, f)
     for compiler, *flags in (("gcc",), ("gcc", "-static"), ("gcc", "-mfentry", "-fno-pie", "-no-pie"), ("clang",)):
         if shutil.which(compiler):
             yield "-".join(["profiled", compiler, *flags]), lambda c=compiler, f=flags: test.profiled(c, f)
