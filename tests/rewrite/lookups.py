@@ -209,16 +209,16 @@ int main(void)
 
 SECTIONS = """
 #include <stdio.h>
-extern char __start_hooked[], __stop_hooked[];
+extern char __start_inner[], __stop_inner[];
 static int inside, outside;
 __attribute__((noinline)) int look(int n)
 {
     char *from = __builtin_return_address(0);
-    if (from >= __start_hooked && from < __stop_hooked) inside++;
+    if (from >= __start_inner && from < __stop_inner) inside++;
     else outside++;
     return n + 1;
 }
-__attribute__((noinline, section("hooked"))) int hooked(int n) { return look(n) + look(n * 3); }
+__attribute__((noinline, section("inner"))) int hooked(int n) { return look(n) + look(n * 3); }
 int main(void)
 {
     int sum = 0;
