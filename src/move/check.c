@@ -24,13 +24,27 @@ static inl_status wrong(const checker *c, uint64_t at, const char *what)
     return inl_fail_at(c->error, INL_ERR_FORMAT, at, "new code at %#llx: %s", (unsigned long long)at, what);
 }
 
+/* A block that is a call, which is made there: nothing was written over it. */
+static bool is_call_in_place(const checker *c, uint32_t block)
+{
+    const move_plan *p = c->plan;
+    const cfg_block *b = &p->cfg->blocks[block];
+    isa_insn call;
+    bool stays = p->procs[b->proc].calls_stay && b->flags & CFG_BLOCK_CALL && move_last_insn(p->cfg, b, &call) &&
+                 call.len == b->size;
+    uint64_t low = b->addr + p->bias, high = low + b->size;
+    size_t i = INL_FIRST(p->patch_count, k, p->patches[k].at.at + p->patches[k].size > low);
+    return stays && (i == p->patch_count || p->patches[i].at.at >= high);
+}
+
 static const char *target_fault(const checker *c, uint64_t target)
 {
     const move_plan *p = c->plan;
     if (target - p->text_addr < p->text_size)
         return is_start(c, target - p->text_addr) ? NULL : "leads into the middle of an instruction";
     uint32_t block = cfg_block_at(p->cfg, target - p->bias);
-    if (block != CFG_NONE && p->procs[p->cfg->blocks[block].proc].new_addr) return "leads to old code that has moved";
+    if (block != CFG_NONE && p->procs[p->cfg->blocks[block].proc].new_addr && !is_call_in_place(c, block))
+        return "leads to old code that has moved";
     return NULL;
 }
 
