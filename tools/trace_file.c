@@ -167,7 +167,8 @@ static bool write_out(thread_piece *t, uint32_t used)
     inlay_trace_chunk head = *window;
     uint64_t at;
     bool again;
-    size_t packed = here.ring ? 0 : trace_pack(t->packed, used, records, used / sizeof(inlay_trace_record));
+    size_t room = used < sizeof t->packed ? used : sizeof t->packed; /* stacks that take turns pack badly */
+    size_t packed = here.ring ? 0 : trace_pack(t->packed, room, records, used / sizeof(inlay_trace_record));
     if (packed) { /* --last needs places of one size */
         head.kind = INLAY_TRACE_PACKED;
         records = t->packed;

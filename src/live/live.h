@@ -76,8 +76,8 @@ typedef struct live_process {
 /* What is said where it may not be traced, and what may be done. */
 inl_status live_no_right(pid_t, inl_error *);
 
-/* Fails where it is not there, is traced already, or may not be traced, or has a tool inside. */
 inl_status live_check_numbers(inl_error *); /* does /proc mean the processes that this one means? */
+/* Fails where it is not there, is traced already, or may not be traced, or has a tool inside. */
 inl_status live_open(pid_t, live_process *, inl_error *);
 /* ... or has none. */
 inl_status live_open_inside(pid_t, live_process *, inl_error *);

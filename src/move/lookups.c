@@ -24,8 +24,8 @@
  *
  *     call mcount                     a profiler's counter of who calls whom (-pg), by return addresses
  *
- *     __start_NAME <= address         code in a section NAME of its own, whose bounds linkers tell: by them it sees
- * what has called (gperftools, google_malloc)
+ *     __start_NAME <= address         code in a section of its own, whose bounds linkers tell: what has called lies
+ *                                     between them (gperftools)
  *
  *     .gopclntab, __managedcode, .svm_heap           run times that are known by their sections,
  *     mono_aot_file_info, _kDart...                  or by what they look up by its name

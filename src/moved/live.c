@@ -11,13 +11,14 @@ static move_live *found(void) { return (move_live *)moved_handoff_data.data->liv
 
 bool moved_is_live(void) { return moved_handoff_data.carried && moved_handoff_data.data->live != 0; }
 
-int moved_live_helper(void) { return (int)found()->helper; }
+/* Process id of whoever put the tool in, where that was a child of this process; or 0. */
+static int helper(void) { return (int)found()->helper; }
 
 bool moved_is_starting(void) { return moved_is_live() && !((const move_told *)MOVE_TOLD_BASE)->started; }
 
-bool moved_is_being_put(void) { return moved_is_starting() && !moved_live_helper(); }
+bool moved_is_being_put(void) { return moved_is_starting() && !helper(); }
 
-bool moved_began_here(void) { return moved_is_live() && moved_live_helper() != 0; }
+bool moved_began_here(void) { return moved_is_live() && helper() != 0; }
 
 const char *moved_live_tool(void) { return (const char *)((const move_told *)MOVE_TOLD_BASE)->tool; }
 

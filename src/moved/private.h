@@ -284,7 +284,6 @@ uint64_t moved_live_images(const struct move_live_image **); /* how many */
 struct move_live_image *moved_live_shown(void);              /* the same, for what is written there */
 const struct move_live_image *moved_live_boot(void);
 const char *moved_live_file(void); /* the tool's, as a path; NULL: it is not known */
-int moved_live_helper(void);       /* process id, to be reaped; 0: none */
 void moved_live_first(run_thread *);
 inl_status moved_live_others(void (*begins)(void *arg, run_thread *), void *arg, inl_error *);
 void moved_live_places(void);

@@ -56,14 +56,21 @@ static bool has_routines(void) { return trace_routine_is_there(false) || trace_r
  * here. */
 static bool all_come(void) { return has_routines() || trace_events_count() || asked.clock != RECORD_CYCLES; }
 
+/* Another process may share the thread's data (clone with CLONE_VM alone) and be on the short way: what it takes
+ * meanwhile is no room. */
 static void take_window(record_thread *t, size_t filled)
 {
+    char *const no_room = (char *)INTPTR_MAX;
     size_t room = 0;
+    bool all = all_come();
+    __atomic_store_n(&t->next, NULL, __ATOMIC_RELEASE);
+    if (!all) __atomic_store_n(&t->end, NULL, __ATOMIC_RELEASE);
+    if (!all) __atomic_store_n(&t->cursor, no_room, __ATOMIC_RELEASE);
     t->begin = trace_file_next(t->begin, filled, t->number, &room, NULL);
-    t->next = t->begin;
     t->limit = t->begin ? t->begin + room * sizeof(inlay_trace_record) : NULL;
-    if (all_come()) return;
-    t->end = t->limit;
+    __atomic_store_n(&t->next, t->begin, __ATOMIC_RELEASE);
+    if (all) return;
+    __atomic_store_n(&t->end, t->limit, __ATOMIC_RELEASE);
     __atomic_store_n(&t->cursor, t->begin, __ATOMIC_RELEASE);
 }
 
@@ -465,14 +472,23 @@ static void begin(void)
 
 /* --- a record --- */
 
+/* Room for one, as it is taken on the short way; NULL: there is none. */
+static inlay_trace_record *take_room(char **next, char *const *end)
+{
+    char *at = __atomic_load_n(next, __ATOMIC_RELAXED);
+    while (at < *end && !__atomic_compare_exchange_n(next, &at, at + sizeof(inlay_trace_record), false,
+                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+    return at < *end ? (inlay_trace_record *)at : NULL;
+}
+
 static void put(record_thread *t, uint64_t when, uint32_t stack, uint32_t what)
 {
     bool all = all_come();
-    if (all ? t->next >= t->limit : t->cursor >= t->end) take_window(t, filled(t));
-    char **next = all ? &t->next : &t->cursor;
-    if (!*next) return;
-    inlay_trace_record *r = (inlay_trace_record *)*next;
-    *next += sizeof *r;
+    char **next = all ? &t->next : &t->cursor, **end = all ? &t->limit : &t->end;
+    inlay_trace_record *r = take_room(next, end);
+    if (!r) take_window(t, filled(t));
+    if (!r) r = take_room(next, end);
+    if (!r) return;
     r->when = when;
     r->stack = stack;
     r->what = what;
@@ -527,7 +543,8 @@ static bool put_quickly(const record_tells *tells, unsigned how, uint64_t sp)
     for (;; again = true) {
         own = __atomic_load_n(&t->own, __ATOMIC_RELAXED);
         begun = trace_raw(settings.clock);
-        if (!next || (size_t)(t->limit - next) < (count + 1) * sizeof(inlay_trace_record)) return false;
+        const char *limit = __atomic_load_n(&t->limit, __ATOMIC_RELAXED);
+        if (!next || next > limit || (size_t)(limit - next) < (count + 1) * sizeof(inlay_trace_record)) return false;
         if (count) trace_events_read(values);
         char *behind = next + (count + 1) * sizeof(inlay_trace_record);
         if (__atomic_compare_exchange_n(&t->next, &next, behind, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) break;

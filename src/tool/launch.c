@@ -154,8 +154,10 @@ static void helper_main(pid_t target, const helper_pipes *p, char **argv)
     close(p->to_launcher[1]);
     close(p->to_helper[0]);
     if (word != 0 || !told || !remote_wait_for_exec(target)) _exit(word != 0);
-    if (tool_now->options.engine == ENGINE_LIVE) raise_limits();
-    if (tool_now->options.engine == ENGINE_LIVE) attacher_enter_at_exec(target, argv);
+    if (tool_now->options.engine == ENGINE_LIVE) {
+        raise_limits();
+        attacher_enter_at_exec(target, argv);
+    }
     inject_job job = {.pid = target, .tool_fd = tool_handoff_data.fds.tool, .argv = argv, .envp = environ};
     inl_error e = {0};
     inl_status s = inject_tool(&job, &e);

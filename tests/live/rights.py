@@ -114,7 +114,9 @@ class Rights:
         for before, status, says in ((["sh", "-c", 'ulimit -S -t 1; exec "$@"', ""], 0, ""),
                                      ([*NOBODY, "bash", "-c", 'ulimit -u 0; exec "$@"', ""], 1, "no process can be made .*ulimit -u.*--engine=jit"),
                                      (other, 1, "/proc has other numbers .*--mount-proc"), ([*other, "--mount-proc"], 0, "")):
-            if os.geteuid() and before[0] != "sh":
+            if subprocess.run([*before, "true"], capture_output=True).returncode and before[0] != NOBODY[0]:
+                continue  # no right to namespaces
+            if os.geteuid() and before[0] == NOBODY[0]:
                 continue
             done = subprocess.run([*before, *run, "python3.11", "-c", "print('good')"], capture_output=True, text=True,
                                   timeout=LIMIT, env=driver.ENVIRONMENT)
