@@ -111,7 +111,7 @@ class Rights:
         /proc may be another namespace's: nothing is done to the process that has the number there."""
         run = [self.inlay, "run", "--engine=live", "inscount", "-o", "/dev/null", "--"]
         other = ["unshare", "--pid", "--fork", "--kill-child"]
-        for before, status, says in ((["sh", "-c", 'ulimit -S -t 1; exec "$@"', ""], 0, ""),
+        for before, status, says in ((["sh", "-c", 'ulimit -S -t 3; exec "$@"', ""], 0, ""),
                                      ([*NOBODY, "bash", "-c", 'ulimit -u 0; exec "$@"', ""], 1, "no process can be made .*ulimit -u.*--engine=jit"),
                                      (other, 1, "/proc has other numbers .*--mount-proc"), ([*other, "--mount-proc"], 0, "")):
             if subprocess.run([*before, "true"], capture_output=True).returncode and before[0] != NOBODY[0]:
