@@ -76,6 +76,31 @@ static run_action take_action(run_thread *t, int signo)
     return a;
 }
 
+/* --- the tool's stack --- */
+
+typedef struct call_there {
+    run_thread *t;
+    void (*f)(void *);
+    void *arg;
+} call_there;
+
+/* What is on the stack of signals stays as it is: frames of faults come down somewhere else. */
+static void call_apart(void *arg)
+{
+    const call_there *call = arg;
+    stack_t own = run_altstack_own(call->t), none = {.ss_flags = SS_DISABLE};
+    sys_call2(SYS_sigaltstack, (long)&none, 0);
+    call->f(call->arg);
+    sys_call2(SYS_sigaltstack, (long)&own, 0);
+}
+
+void moved_on_tool_stack(run_thread *t, void (*f)(void *), void *arg)
+{
+    call_there call = {t, f, arg};
+    if (run_altstack_disarms()) moved_switch_stack(t, f, arg);
+    else moved_switch_stack(t, call_apart, &call);
+}
+
 /* --- death --- */
 
 typedef struct death {

@@ -233,7 +233,9 @@ typedef struct moved_jump {
     uint64_t handler, sp;
 } moved_jump;
 moved_jump moved_deliver(int signo, siginfo_t *info, void *uc, run_thread *t, uint64_t frame);
+/* `f` runs on the thread's private stack, with the tool's thread pointer; the first is for handlers of signals. */
 void moved_on_tool_stack(run_thread *t, void (*f)(void *), void *arg);
+void moved_switch_stack(run_thread *t, void (*f)(void *), void *arg);
 /* The thread makes one step and comes back; and it makes no more. False: there is no step to be made here. */
 bool moved_uc_step(run_thread *, void *uc, bool on);
 /* A signal has come: does it end a step that was asked for, does it come in the middle of one? The context becomes that

@@ -1,11 +1,27 @@
 /* The alternate stack of a thread of the program's, which the kernel does not know of: it has one of Inlay's. */
 #include "run/kernel.h"
+#include "base/sys.h"
 #include INL_ARCH_HEADER(run, abi)
 #include INL_ARCH_HEADER(run, sigframe)
 
+#include <errno.h>
+#include <sys/syscall.h>
+
+/* Emulators of Linux need not (QEMU 7). A stack of no size is refused where the mode is known, and nothing changes. */
+bool run_altstack_disarms(void)
+{
+    static int known; /* 1, or -1 */
+    int now = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (now) return now > 0;
+    stack_t none = {.ss_flags = (int)SS_AUTODISARM};
+    now = sys_call2(SYS_sigaltstack, (long)&none, 0) == -EINVAL ? -1 : 1;
+    __atomic_store_n(&known, now, __ATOMIC_RELAXED);
+    return now > 0;
+}
+
 stack_t run_altstack_own(const run_thread *t)
 {
-    int flags = run_here.engine->is_native ? (int)SS_AUTODISARM : 0;
+    int flags = run_here.engine->is_native && run_altstack_disarms() ? (int)SS_AUTODISARM : 0;
     return (stack_t){.ss_sp = t->signal_stack, .ss_flags = flags, .ss_size = t->signal_stack_size};
 }
 

@@ -241,6 +241,7 @@ void run_vectors_note(run_thread *t, const void *uc);
 /* altstack.c. The kernel's, which is Inlay's: where the program's code runs natively it is taken away for the time of
  * a handler, since frames of faults in there may come anywhere. */
 stack_t run_altstack_own(const run_thread *t);
+bool run_altstack_disarms(void); /* false: the kernel cannot take it away by itself (SS_AUTODISARM) */
 bool run_altstack_holds(const run_thread *t, uint64_t sp);
 bool run_altstack_active(const run_thread *t, uint64_t sp);
 /* Below which address the frame of a signal goes that comes at `sp`; bounded: it must end on the alternate stack. */

@@ -258,11 +258,11 @@ moved_signal_entered:
         svc     0
         .size   moved_signal_entry, . - moved_signal_entry
 
-/* void moved_on_tool_stack(run_thread *t, void (*f)(void *), void *arg): with the tool's thread pointer. */
-        LABELS  moved_on_tool_stack
-        .type   moved_on_tool_stack, %function
+/* void moved_switch_stack(run_thread *t, void (*f)(void *), void *arg): with the tool's thread pointer. */
+        LABELS  moved_switch_stack
+        .type   moved_switch_stack, %function
         .p2align 4
-moved_on_tool_stack:
+moved_switch_stack:
         stp     x29, x30, [sp, -32]!
         stp     x19, x20, [sp, 16]
         mov     x29, sp
@@ -281,7 +281,7 @@ moved_on_tool_stack:
         ldp     x19, x20, [sp, 16]
         ldp     x29, x30, [sp], 32
         ret
-        .size   moved_on_tool_stack, . - moved_on_tool_stack
+        .size   moved_switch_stack, . - moved_switch_stack
 
         .section .rodata
         .p2align 3

@@ -316,12 +316,12 @@ moved_after_routine:
         ret
         .size   moved_after_routine, . - moved_after_routine
 
-/* void moved_on_tool_stack(run_thread *t, void (*f)(void *), void *arg): with the tool's FS base. */
-        .globl  moved_on_tool_stack
-        .hidden moved_on_tool_stack
-        .type   moved_on_tool_stack, @function
+/* void moved_switch_stack(run_thread *t, void (*f)(void *), void *arg): with the tool's FS base. */
+        .globl  moved_switch_stack
+        .hidden moved_switch_stack
+        .type   moved_switch_stack, @function
         .p2align 4
-moved_on_tool_stack:
+moved_switch_stack:
         push    %rbx
         push    %r12
         rdfsbase %r12
@@ -338,7 +338,7 @@ moved_on_tool_stack:
         pop     %r12
         pop     %rbx
         ret
-        .size   moved_on_tool_stack, . - moved_on_tool_stack
+        .size   moved_switch_stack, . - moved_switch_stack
 
         .section .rodata
         .p2align 3
