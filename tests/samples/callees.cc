@@ -1,5 +1,5 @@
-// callees signals|threads|leaps|throws: procedures that snippets call, while signals come, in several threads, out of which
-// is jumped or thrown. What it writes is the same whether or not, but for `throws`.
+// callees signals|often|threads|leaps|throws: procedures that snippets call, while signals come, in several threads, out
+// of which is jumped or thrown. What it writes is the same whether or not, but for `throws`.
 #include <csetjmp>
 #include <csignal>
 #include <cstdio>
@@ -48,13 +48,14 @@ static void *poke(void *)
     return (void *)sum;
 }
 
-static long under_signals()
+static long under_signals(int every, long least)
 {
-    struct itimerval often = {{0, 300}, {0, 300}}, never = {};
+    struct itimerval often = {{0, every}, {0, every}}, never = {};
     long sum = 0;
     signal(SIGALRM, tick);
     setitimer(ITIMER_REAL, &often, nullptr);
     for (long i = 0; i < 2000 || ticks < 20; i++) sum += i < 2000 ? poked(i) : work(100, 1) * 0;
+    for (long i = 0; ticks < least; i++) poked(i);
     setitimer(ITIMER_REAL, &never, nullptr);
     return sum;
 }
@@ -88,7 +89,8 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
     long sum = 0;
-    if (!strcmp(how, "signals")) sum = under_signals();
+    if (!strcmp(how, "signals")) sum = under_signals(300, 0);
+    if (!strcmp(how, "often")) sum = under_signals(100, 5000);
     if (!strcmp(how, "threads")) sum = in_threads();
     if (!strcmp(how, "leaps")) sum = with_leaps();
     try {

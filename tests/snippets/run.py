@@ -81,6 +81,7 @@ CALLS = [
     ("called_declared", "poked", "static long n; extern long work(long, double); n += work($arg0 % 7, 2)",
      {"n": str(sum(i % 7 * (i % 7 - 1) for i in range(3000)))}, "callees leaps"),
     ("called_signals", "poked", "static long n; n += work(500, 0.5)", {"n": str(2000 * int(499 * 500 / 4))}, "callees signals"),
+    ("called_often", "poked", "if (work(2, 2) != 2) { static long bad; bad++; }", {"bad": "0"}, "callees often"),
     ("called_threads", "poked", "long n = work(20, 2); if (n != 380) { static long bad; bad++; }", {"bad": "0"}, "callees threads"),
     ("called_leaps", "poked", "static long n, m; m++; n += leap($arg0)", {"m": "3000", "n": str(sum(i for i in range(3000) if i % 3))},
      "callees leaps"),
@@ -105,9 +106,11 @@ def reported(done, file):
     if not os.path.exists(file):
         raise Failure(f"no report: status {done.returncode}, {done.stderr.decode(errors='replace')[-600:]}")
     with open(file, encoding="utf-8") as f:
-        text = json.load(f)
+        text = f.read()
     os.unlink(file)
-    return text
+    if not text:
+        raise Failure(f"an empty report: status {done.returncode}, {done.stderr.decode(errors='replace')[-600:]}")
+    return json.loads(text)
 
 
 def both(args, scratch, point, code, command):

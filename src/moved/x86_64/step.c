@@ -19,11 +19,23 @@ bool moved_uc_step(run_thread *t, void *uc, bool on)
     return true;
 }
 
+/* An instruction that has put the flags on the stack has put Inlay's trap flag there too, which the one that takes them
+ * from there would set long after. */
+static void clean_pushed(const run_thread *t, const void *uc)
+{
+    enum { PUSHF = 0x9c };
+    const greg_t *g = ((const ucontext_t *)uc)->uc_mcontext.gregs;
+    uint64_t at = moved_of(t)->last;
+    if (!at || (uint64_t)g[REG_RIP] != at + 1 || !moved_at(at) || *(const uint8_t *)at != PUSHF) return;
+    *(uint64_t *)g[REG_RSP] &= ~(uint64_t)TRAP_FLAG;
+}
+
 moved_stepped moved_step_ended(run_thread *t, const siginfo_t *info, void *uc)
 {
-    (void)uc;
     bool ours = t->pending.present || moved_of(t)->stepped;
-    return moved_is_step(info) && ours ? MOVED_STEP_ENDED : MOVED_NO_STEP;
+    if (!moved_is_step(info) || !ours) return MOVED_NO_STEP;
+    if (t->pending.present) clean_pushed(t, uc);
+    return MOVED_STEP_ENDED;
 }
 
 /* By its return address, which its call has pushed below its arguments. */
