@@ -241,7 +241,7 @@ bool moved_uc_step(run_thread *, void *uc, bool on);
 /* A signal has come: does it end a step that was asked for, does it come in the middle of one? The context becomes that
  * of the code that is stepped through. */
 typedef enum moved_stepped { MOVED_NO_STEP, MOVED_STEP_ENDED, MOVED_STEP_CUT } moved_stepped;
-moved_stepped moved_step_ended(run_thread *, const siginfo_t *, void *uc);
+moved_stepped moved_step_ended(run_thread *, siginfo_t *, void *uc);
 /* While an analysis routine runs: the thread comes back, as after a step, when it has returned. */
 void moved_stop_after_routine(run_thread *);
 bool moved_is_syscall(uint64_t pc);

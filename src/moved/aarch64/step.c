@@ -157,7 +157,7 @@ static bool leave_page(const run_thread *t, mcontext_t *mc, uint64_t offset)
     return done;
 }
 
-moved_stepped moved_step_ended(run_thread *t, const siginfo_t *info, void *uc)
+moved_stepped moved_step_ended(run_thread *t, siginfo_t *info, void *uc)
 {
     mcontext_t *mc = &((ucontext_t *)uc)->uc_mcontext;
     bool trapped = info->si_signo == SIGTRAP && info->si_code > 0;
