@@ -148,23 +148,24 @@ class Rights:
     def no_first_thread(self):
         self.refused("first", "the first thread of process .* has ended")
 
-    def held(self, what):
+    def held(self, what, refuses):
         """The kernel has its first thread, and nobody can stop that: this is said soon, and the process goes on."""
         with Conversation([self.program, what], driver.fresh(f"{self.folder}/held-{what}")) as c:
             c.has_answered(1)
             time.sleep(0.5)
             if b"cannot" not in c.answers():
-                self.both(c.process.pid, DOES_NOT_STOP)
+                refuses(c.process.pid)
             c.say("one")
             answers, status = c.end()
         if not re.fullmatch(b"in\n(cannot\n|one\n)", answers) or status != 5:
             raise driver.Failed(f"{what}: status {status}, answers", repr(answers))
 
     def in_vfork(self):
-        self.held("vfork")
+        self.held("vfork", lambda pid: self.both(pid, DOES_NOT_STOP))
 
     def in_fault(self):
-        self.held("fault")
+        """Whoever waits for it burns a processor's time meanwhile, a minute long: once is enough."""
+        self.held("fault", lambda pid: self.command(pid, "attach", "inscount", str(pid), says=DOES_NOT_STOP))
 
     def in_faults(self):
         """It comes on by and by, and is waited for."""
@@ -284,7 +285,7 @@ class Rights:
                         f.write(text)
                 time.sleep(0.3)
                 try:
-                    self.both(c.process.pid, DOES_NOT_STOP)
+                    refuses(c.process.pid)
                 finally:
                     with open(f"{made}/{state}", "w", encoding="utf-8") as f:
                         f.write(thawed)
