@@ -229,7 +229,7 @@ class Started:
         """More than the tool's own stack has room for, to a program that begins and to one that runs."""
         many = [f"x{n}" for n in range(100000)]
         self.same(["echo", *many])
-        program = subprocess.Popen(["python3", "-c", "import sys; print('runs', flush=True); print(len(input()) + len(sys.argv))", *many],
+        program = subprocess.Popen(["/usr/bin/python3", "-c", "import sys; print('runs', flush=True); print(len(input()) + len(sys.argv))", *many],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if program.stdout.readline() != "runs\n":
             raise Failed("python3 does not run")
