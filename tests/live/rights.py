@@ -285,7 +285,7 @@ class Rights:
                         f.write(text)
                 time.sleep(0.3)
                 try:
-                    refuses(c.process.pid)
+                    self.both(c.process.pid, DOES_NOT_STOP)
                 finally:
                     with open(f"{made}/{state}", "w", encoding="utf-8") as f:
                         f.write(thawed)
