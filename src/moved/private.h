@@ -239,7 +239,7 @@ void moved_switch_stack(run_thread *t, void (*f)(void *), void *arg);
 /* The thread makes one step and comes back; and it makes no more. False: there is no step to be made here. */
 bool moved_uc_step(run_thread *, void *uc, bool on);
 /* A signal has come: does it end a step that was asked for, does it come in the middle of one? The context becomes that
- * of the code that is stepped through. */
+ * of the code that is stepped through, and a trap that is told as another one what it is. */
 typedef enum moved_stepped { MOVED_NO_STEP, MOVED_STEP_ENDED, MOVED_STEP_CUT } moved_stepped;
 moved_stepped moved_step_ended(run_thread *, siginfo_t *, void *uc);
 /* While an analysis routine runs: the thread comes back, as after a step, when it has returned. */

@@ -3,11 +3,11 @@
 #include <ucontext.h>
 
 #include "moved/private.h"
+#include "run/x86_64/abi.h"
 
 enum { TRAP_FLAG = 0x100 };
 
 #ifndef TRAP_TRACE
-#define TRAP_BRKPT 1
 #define TRAP_TRACE 2
 #endif
 
@@ -31,22 +31,11 @@ static void clean_pushed(const run_thread *t, const void *uc)
     *(uint64_t *)g[REG_RSP] &= ~(uint64_t)TRAP_FLAG;
 }
 
-/* Some hypervisors lose, once in some 100,000 steps, what the processor says of the trap (DR6), and the kernel takes it
- * for that of int1. */
-static bool is_taken_for_int1(const run_thread *t, const siginfo_t *info, const void *uc)
-{
-    enum { INT1 = 0xf1, DEBUG = 1 };
-    const greg_t *g = ((const ucontext_t *)uc)->uc_mcontext.gregs;
-    uint64_t at = moved_of(t)->last;
-    if (info->si_signo != SIGTRAP || info->si_code != TRAP_BRKPT || !t->pending.present) return false;
-    bool traced = g[REG_TRAPNO] == DEBUG && g[REG_EFL] & TRAP_FLAG;
-    return traced && !(at && moved_at(at) && *(const uint8_t *)at == INT1);
-}
-
 moved_stepped moved_step_ended(run_thread *t, siginfo_t *info, void *uc)
 {
     bool ours = t->pending.present || moved_of(t)->stepped;
-    if (is_taken_for_int1(t, info, uc)) info->si_code = TRAP_TRACE;
+    bool told_wrong = t->pending.present && !moved_is_step(info) && run_uc_is_step(info, uc);
+    if (told_wrong && !run_at_int1(moved_of(t)->last)) info->si_code = TRAP_TRACE;
     if (!moved_is_step(info) || !ours) return MOVED_NO_STEP;
     if (t->pending.present) clean_pushed(t, uc);
     return MOVED_STEP_ENDED;

@@ -21,7 +21,6 @@
 #include "run/x86_64/abi.h"
 
 enum { FLAG_TF = 0x100, FLAG_AC = 0x40000, TRAP_GP = 13, TRAP_AC = 17 };
-enum { STEPPED = 2 /* TRAP_TRACE */, STEPPED_TOO = 1 /* TRAP_BRKPT, where a hypervisor loses DR6 */ };
 
 static greg_t *registers(void *uc) { return ((ucontext_t *)uc)->uc_mcontext.gregs; }
 
@@ -37,8 +36,7 @@ static void step_over(run_thread *t, void *uc)
 
 bool run_stepped_over(run_thread *t, int signo, const siginfo_t *info, void *uc)
 {
-    if (!t->unaligned || signo != SIGTRAP) return false;
-    if (info->si_code != STEPPED && info->si_code != STEPPED_TOO) return false;
+    if (!t->unaligned || signo != SIGTRAP || !run_uc_is_step(info, uc)) return false;
     greg_t *g = registers(uc);
     t->unaligned = false;
     *run_uc_mask(uc) = t->unaligned_mask;
