@@ -160,20 +160,28 @@ procedure at_zero
         ret
         done    at_zero
 
-/* A compare and swap as compilers write it, and flags that live across blocks. */
+/* A compare and swap as compilers write it, and flags that live across blocks. An interrupt or a page fault makes a store
+ * fail; that costs no instruction and no block: a try is as long either way, there are twice as many as are needed, and
+ * those that are left over store what is there. */
 procedure pairs
         adrp    x1, counter
         add     x1, x1, :lo12:counter
         mov     x4, #0
+        mov     w6, #18
 1:      ldaxr   x2, [x1]
         cmp     x2, x4
         b.ne    2f
-        add     x2, x2, #1
+        cmp     x2, #9
+        cinc    x2, x2, ne
         stlxr   w3, x2, [x1]
-        cbnz    w3, 1b
+        cbnz    w3, 4f
         mov     x4, x2
+        b       5f
+4:      nop
+        b       5f
+5:      sub     w6, w6, #1
+        cbnz    w6, 1b
         cmp     x4, #9
-        b.ne    1b
 2:      cset    x5, eq
         mix     x5
         ldr     x2, [x1]
