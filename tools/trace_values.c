@@ -385,16 +385,16 @@ static inlay_expr result_by_types(inlay_proc *proc, trace_proc *p, inlay_buffer 
         if (prototype) return NULL;
         return record_value(records, inlay_return_value(), 0, 'd', sizeof(uint64_t));
     }
-    if (s.layout && s.layout[0] == '&') return record_typed(records, p, scope, &s, inlay_return_value(), 0);
-    if (s.format && s.size <= sizeof(uint64_t)) {
+    bool refers = s.layout && s.layout[0] == '&', small = s.format && s.size <= sizeof(uint64_t);
+    if (prototype && small && !refers) {
         if (s.layout && s.layout[0] != 'c') keep_type(p, 0, s.layout);
         return record_value(records, s.format == 'f' ? real_at(0) : inlay_return_value(), 0, form_of(&s),
                             (unsigned)s.size);
     }
-    inlay_expr value = prototype ? NULL : inlay_scope_parse(scope, "$ret");
+    inlay_expr value = !prototype ? inlay_scope_find(scope, "$ret") : refers ? inlay_return_value() : NULL;
     if (!value)
-        inlay_warn("%s: its result ('%s') is not recorded: it is returned in a way that is not known",
-                   inlay_proc_name(proc), s.type);
+        inlay_warn("%s: its result ('%s') is not recorded: %s", inlay_proc_name(proc), s.type,
+                   *inlay_scope_error(scope) ? inlay_scope_error(scope) : "it is returned in a way that is not known");
     return record_typed(records, p, scope, &s, value, 0);
 }
 

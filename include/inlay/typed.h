@@ -39,7 +39,8 @@ bool inlay_scope_routine(inlay_scope *, const char *prototype, void (*routine)(v
 bool inlay_scope_variable(inlay_scope *, const char *name, const char *type, void *at);
 /* The code of a text. NULL: it is wrong; the error begins with the column. */
 inlay_expr inlay_scope_parse(inlay_scope *, const char *text);
-/* A variable or parameter of the program, or what was given to the scope, to be read, assigned, taken apart. */
+/* A variable or parameter of the program, what was given to the scope, or what a text calls so ("$ret"), to be read,
+ * assigned, taken apart. */
 inlay_expr inlay_scope_find(inlay_scope *, const char *name);
 /* `address` as a pointer to that type, which is a text: "struct stat", "char *". */
 inlay_expr inlay_scope_cast(inlay_scope *, const char *type, inlay_expr);

@@ -76,6 +76,13 @@ size_t image_ctype_members(const image_ctype *type, const image_member **out)
     return type->member_count;
 }
 
+const image_variants *image_ctype_variants(const image_ctype *type)
+{
+    const image_member *members;
+    image_ctype_members(type, &members);
+    return type->variants;
+}
+
 /* Its own come before those of what has no name: classes hide what their bases have. */
 static const image_member *find_member(const image_ctype *t, const char *name, uint64_t *offset, unsigned depth)
 {
@@ -124,22 +131,37 @@ bool image_ctype_is_whole(const image_ctype *t)
            t->kind == IMAGE_CTYPE_LONG_DOUBLE;
 }
 
-static uint64_t alignment(const image_ctype *t, unsigned depth)
+static uint64_t most_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static uint64_t alignment(const image_ctype *t, unsigned depth);
+
+static uint64_t alignment_of_parts(const image_ctype *t, unsigned depth)
 {
     const image_member *m;
     uint64_t most = 1;
-    if (t->kind == IMAGE_CTYPE_ARRAY && depth) return alignment(t->of, depth - 1);
-    if (t->kind == IMAGE_CTYPE_BITS && depth) return alignment(t->of, depth - 1);
-    if (t->kind != IMAGE_CTYPE_STRUCT && t->kind != IMAGE_CTYPE_UNION) return t->size ? t->size & -t->size : 1;
-    for (size_t i = 0, n = image_ctype_members(t, &m); i < n && depth; i++) {
-        uint64_t its = alignment(m[i].type, depth - 1);
+    for (size_t i = 0, n = image_ctype_members(t, &m); i < n; i++) {
+        uint64_t its = alignment(m[i].type, depth);
         bool packed = m[i].type->kind != IMAGE_CTYPE_BITS && m[i].offset % its;
-        if (its > most && !packed) most = its;
+        if (!packed) most = most_of(most, its);
     }
-    return most;
+    const image_variants *v = t->variants;
+    for (size_t i = 0; v && i < v->count; i++) most = most_of(most, alignment(v->list[i].type, depth));
+    return v && v->number ? most_of(most, alignment(v->number, depth)) : most;
 }
 
-uint64_t image_ctype_alignment(const image_ctype *t) { return alignment(t, 16); }
+/* A structure's is kept: types share many. One that is said to lie in itself finds what is there by then. */
+static uint64_t alignment(const image_ctype *t, unsigned depth)
+{
+    if (!depth) return 1;
+    if (t->kind == IMAGE_CTYPE_ARRAY || t->kind == IMAGE_CTYPE_BITS) return alignment(t->of, depth - 1);
+    if (t->kind != IMAGE_CTYPE_STRUCT && t->kind != IMAGE_CTYPE_UNION) return t->size ? t->size & -t->size : 1;
+    if (t->alignment) return t->alignment;
+    image_ctype *its = (image_ctype *)(uintptr_t)t;
+    its->alignment = 1;
+    return its->alignment = alignment_of_parts(t, depth - 1);
+}
+
+uint64_t image_ctype_alignment(const image_ctype *t) { return alignment(t, 32); }
 
 static bool same_to(const image_ctype *a, const image_ctype *b, unsigned depth)
 {

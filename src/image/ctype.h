@@ -29,6 +29,14 @@ typedef enum image_ctype_kind {
     IMAGE_CTYPE_OTHER,       /* known by its name and size alone */
 } image_ctype_kind;
 
+/* How a procedure is passed arguments and gives its result. */
+typedef enum image_convention {
+    IMAGE_CALLS_C,       /* as the platform's standard says */
+    IMAGE_CALLS_RUST,    /* Rust's own: by the type's layout, which is not what C makes of it */
+    IMAGE_CALLS_GO,      /* Go's, in its own registers */
+    IMAGE_CALLS_UNKNOWN, /* the compiler has changed it, or nobody here knows it */
+} image_convention;
+
 typedef struct image_ctype image_ctype;
 
 typedef struct image_member { /* of a structure; of a function a parameter, of an enumeration a constant */
@@ -37,10 +45,28 @@ typedef struct image_member { /* of a structure; of a function a parameter, of a
     uint64_t offset; /* the constant's value */
 } image_member;
 
+/* One of the forms that a value of the type has (an enumeration of Rust's): the one whose number stands where the
+ * type's `number` says. */
+typedef struct image_variant {
+    const char *name;
+    const image_ctype *type; /* counted from the whole's beginning */
+    uint64_t value;
+    bool otherwise; /* the one that has no number of its own: it is there when no other one is */
+} image_variant;
+
+typedef struct image_variants {
+    const image_ctype *number; /* NULL: there is one form alone */
+    uint64_t offset;           /* of the number */
+    size_t count;
+    const image_variant *list;
+} image_variants;
+
 struct image_ctype {
     uint8_t kind;
+    uint8_t convention;            /* FUNCTION: image_convention */
     bool is_signed;                /* INT, ENUM, WIDE */
     bool variadic;                 /* FUNCTION: more arguments may follow */
+    bool many;                     /* FUNCTION: its result is a structure of several (Go) */
     bool by_reference;             /* STRUCT, UNION: is never passed by value, but by the address of a copy (C++) */
     bool is_reference;             /* POINTER: of C++ */
     uint8_t bit_offset, bit_count; /* BITS: within `size` bytes, from the least significant one on */
@@ -50,8 +76,10 @@ struct image_ctype {
     uint64_t count;                /* ARRAY: elements, 0 not known */
     const image_member *members;   /* image_ctype_members */
     size_t member_count;
-    void (*fill)(image_ctype *); /* reads the members; NULL: they are there */
-    void *from, *at;             /* fill's own */
+    const image_variants *variants; /* STRUCT: image_ctype_variants */
+    void (*fill)(image_ctype *);    /* reads the members; NULL: they are there */
+    uint64_t alignment;             /* STRUCT, UNION: image_ctype_alignment; 0: not asked for yet */
+    void *from, *at;                /* fill's own */
 };
 
 /* Types that need no image. */
@@ -63,6 +91,7 @@ const image_ctype *image_ctype_float(unsigned size);               /* 4 or 8 */
 const image_ctype *image_ctype_basic(const char *name);
 
 size_t image_ctype_members(const image_ctype *, const image_member **out);
+const image_variants *image_ctype_variants(const image_ctype *); /* NULL: all of its values have the same form */
 /* A member by its name, also of structures without a name inside; *offset is counted from the outer one. */
 const image_member *image_ctype_member(const image_ctype *, const char *name, uint64_t *offset);
 

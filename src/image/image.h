@@ -92,6 +92,8 @@ size_t image_unwind_unread(image *, const image_unwind_range **out);
 /* Where the frame begins when the instruction at `addr` is about to run: *offset from register *reg
  * (DWARF's number), as the unwind table has it. False when it does not say, or by an expression. */
 bool image_frame_at(image *, uint64_t addr, unsigned *reg, int64_t *offset);
+/* ... or by what the debug information has for it. */
+bool image_frame_told(image *, uint64_t addr, unsigned *reg, int64_t *offset);
 /* The most that it is anywhere around `addr` from the register that it is counted from at the entry. */
 bool image_frame_most(image *, uint64_t addr, int64_t *offset);
 
@@ -275,6 +277,11 @@ typedef struct image_piece {
  * cannot be reached there (*why says so). */
 bool image_local(image *, uint64_t pc, const char *name, image_variable *out, const char **why);
 extern const char image_local_around[]; /* *why, of one that belongs to a procedure which this one stands in */
+/* What debug information says of a parameter of the procedure that begins at `pc`: has it a place, and one for all of
+ * the procedure? Is it anywhere where, or what, the register leads to? */
+typedef enum image_told { IMAGE_TOLD_NOTHING, IMAGE_TOLD_IN_PARTS, IMAGE_TOLD } image_told;
+image_told image_parameter_told(image *, uint64_t pc, unsigned number);
+bool image_parameter_is_by(image *, uint64_t pc, unsigned number, unsigned reg);
 /* May parameters of the procedures around `pc` be passed by reference, though their types do not say so? */
 bool image_passes_references(image *, uint64_t pc);
 /* A variable of the whole program; one of the source file around `pc` comes first. */

@@ -48,7 +48,7 @@ static bool from_frame(reader *r, int64_t offset, image_variable *v)
 {
     unsigned number;
     int64_t up;
-    if (!image_frame_at(r->im, r->pc, &number, &up))
+    if (!image_frame_told(r->im, r->pc, &number, &up))
         return refuse(r, "the unwind table does not say where its frame is");
     v->by_frame = true;
     return relative(r, number, (int64_t)((uint64_t)up + (uint64_t)offset), v);
@@ -68,7 +68,7 @@ static const Dwarf_Op *base_of(const reader *r)
     Dwarf_Op *ops;
     size_t n;
     bool known = r->proc >= 0 && dwarf_attr_integrate(&r->scopes[r->proc], DW_AT_frame_base, &attr) &&
-                 dwarf_getlocation_addr(&attr, r->pc, &ops, &n, 1) == 1 && n == 1;
+                 image_operations(r->im, &attr, r->pc, &ops, &n) && n == 1;
     return known ? ops : NULL;
 }
 

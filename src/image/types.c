@@ -11,7 +11,7 @@
 
 enum { CHAIN = 32, MEMBERS = 1 << 16, DEPTH = 100 };
 
-static bool number_of(Dwarf_Die *die, unsigned name, uint64_t *out)
+bool image_number_of(Dwarf_Die *die, unsigned name, uint64_t *out)
 {
     Dwarf_Attribute attr;
     Dwarf_Word value;
@@ -69,7 +69,7 @@ static void read_complex(image *im, image_ctype *t)
 static void read_basic(image *im, Dwarf_Die *die, image_ctype *t)
 {
     uint64_t encoding = 0;
-    number_of(die, DW_AT_encoding, &encoding);
+    image_number_of(die, DW_AT_encoding, &encoding);
     const char *name = dwarf_diename(die);
     t->name = inl_arena_strdup(&im->arena, name ? basic_name(name) : "?");
     bool small = t->size == 1 || t->size == 2 || t->size == 4 || t->size == 8;
@@ -91,10 +91,10 @@ static void read_basic(image *im, Dwarf_Die *die, image_ctype *t)
 static const image_ctype *bits_of(image *im, Dwarf_Die *die, const image_ctype *of, uint64_t *offset)
 {
     uint64_t count, first, old;
-    if (!number_of(die, DW_AT_bit_size, &count) || !count || count > 64 || !image_ctype_is_integer(of)) return of;
-    if (number_of(die, DW_AT_data_bit_offset, &first)) {
+    if (!image_number_of(die, DW_AT_bit_size, &count) || !count || count > 64 || !image_ctype_is_integer(of)) return of;
+    if (image_number_of(die, DW_AT_data_bit_offset, &first)) {
         *offset = 0;
-    } else if (number_of(die, DW_AT_bit_offset, &old)) {
+    } else if (image_number_of(die, DW_AT_bit_offset, &old)) {
         first = of->size * 8 - old - count;
     } else {
         return of;
@@ -115,10 +115,10 @@ static bool read_member(image *im, Dwarf_Die *die, int tag, image_member *m)
     const char *name = dwarf_diename(die);
     m->name = name ? inl_arena_strdup(&im->arena, name) : "";
     m->offset = 0;
-    if (tag == DW_TAG_enumerator) return number_of(die, DW_AT_const_value, &m->offset);
+    if (tag == DW_TAG_enumerator) return image_number_of(die, DW_AT_const_value, &m->offset);
     m->type = image_ctype_of(im, die);
     if (tag == DW_TAG_formal_parameter) return m->type && m->name;
-    number_of(die, DW_AT_data_member_location, &m->offset);
+    image_number_of(die, DW_AT_data_member_location, &m->offset);
     if (m->type) m->type = bits_of(im, die, m->type, &m->offset);
     return m->type && m->name;
 }
@@ -129,6 +129,7 @@ static bool is_member(Dwarf_Die *die, int tag)
 {
     int its = dwarf_tag(die);
     if (tag == DW_TAG_member && its == DW_TAG_inheritance) return !dwarf_hasattr(die, DW_AT_virtuality);
+    if (tag == DW_TAG_formal_parameter && its == tag) return !image_is_result(die);
     return its == tag && !(tag == DW_TAG_member && dwarf_hasattr(die, DW_AT_declaration));
 }
 
@@ -162,16 +163,18 @@ static void fill_members(image_ctype *t)
     Dwarf_Die die = *(Dwarf_Die *)t->at;
     Dwarf_Attribute attr;
     if (dwarf_attr(&die, DW_AT_signature, &attr) && dwarf_formref_die(&attr, &die)) {
-        number_of(&die, DW_AT_byte_size, &t->size); /* in a unit of its own */
+        image_number_of(&die, DW_AT_byte_size, &t->size); /* in a unit of its own */
     } else if (dwarf_hasattr(&die, DW_AT_declaration) && t->name) {
         const image_ctype *whole = image_ctype_named(im, 0, t->name);
         if (!whole || whole == t || !whole->size) return;
         t->size = whole->size;
         t->member_count = image_ctype_members(whole, &t->members);
+        t->variants = whole->variants;
         return;
     }
     int tag = t->kind == IMAGE_CTYPE_ENUM ? DW_TAG_enumerator : DW_TAG_member;
     read_members(im, &die, tag, t);
+    if (t->kind == IMAGE_CTYPE_STRUCT) t->variants = image_read_variants(im, &die);
 }
 
 /* What C++ does not copy byte by byte: the compiler says so, or (before DWARF 5) a destructor that somebody wrote. */
@@ -179,7 +182,7 @@ static bool is_by_reference(Dwarf_Die *die)
 {
     Dwarf_Die kid;
     uint64_t convention;
-    if (number_of(die, DW_AT_calling_convention, &convention)) return convention == DW_CC_pass_by_reference;
+    if (image_number_of(die, DW_AT_calling_convention, &convention)) return convention == DW_CC_pass_by_reference;
     if (dwarf_child(die, &kid)) return false;
     do {
         const char *name = dwarf_tag(&kid) == DW_TAG_subprogram ? dwarf_diename(&kid) : NULL;
@@ -220,8 +223,8 @@ static void read_array(image *im, Dwarf_Die *die, image_ctype *t)
             uint64_t bound;
             if (dwarf_tag(&kid) != DW_TAG_subrange_type) continue;
             counts[n] = 0;
-            if (number_of(&kid, DW_AT_count, &bound)) counts[n] = bound;
-            else if (number_of(&kid, DW_AT_upper_bound, &bound)) counts[n] = bound + 1;
+            if (image_number_of(&kid, DW_AT_count, &bound)) counts[n] = bound;
+            else if (image_number_of(&kid, DW_AT_upper_bound, &bound)) counts[n] = bound + 1;
             n++;
         } while (n < 8 && dwarf_siblingof(&kid, &kid) == 0);
     }
@@ -241,7 +244,9 @@ static void read_array(image *im, Dwarf_Die *die, image_ctype *t)
 static void read_function(image *im, Dwarf_Die *die, image_ctype *t)
 {
     t->kind = IMAGE_CTYPE_FUNCTION;
+    t->convention = image_convention_of(die);
     t->of = image_ctype_of(im, die);
+    if (t->convention == IMAGE_CALLS_GO) t->of = image_read_results(im, die, &t->many);
     if (!t->of) t->of = &image_ctype_void;
     t->size = 0;
     t->variadic = count_tags(die, DW_TAG_unspecified_parameters) > 0;
@@ -250,7 +255,7 @@ static void read_function(image *im, Dwarf_Die *die, image_ctype *t)
 
 static void read_type(image *im, Dwarf_Die *die, image_ctype *t)
 {
-    number_of(die, DW_AT_byte_size, &t->size);
+    image_number_of(die, DW_AT_byte_size, &t->size);
     switch (dwarf_tag(die)) {
     case DW_TAG_base_type: read_basic(im, die, t); return;
     case DW_TAG_structure_type:
@@ -400,7 +405,7 @@ static bool enumerator_in(Dwarf_Die *parent, const char *name, unsigned deep, ui
         if (dwarf_tag(&kid) != DW_TAG_enumeration_type || dwarf_child(&kid, &constant)) continue;
         do {
             bool is_it = dwarf_tag(&constant) == DW_TAG_enumerator && image_is_constant_named(&constant, &kid, name);
-            if (is_it) return number_of(&constant, DW_AT_const_value, value);
+            if (is_it) return image_number_of(&constant, DW_AT_const_value, value);
         } while (dwarf_siblingof(&constant, &constant) == 0);
     } while (dwarf_siblingof(&kid, &kid) == 0);
     return false;

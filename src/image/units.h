@@ -42,6 +42,11 @@ bool image_is_space(Dwarf_Die *, bool types_too);
 bool image_is_c(Dwarf_Die *unit);
 bool image_is_fortran(Dwarf_Die *unit);
 
+/* conventions.c: of a procedure's entry. And is this one of its results (Go has them among the parameters)? */
+image_convention image_convention_of(Dwarf_Die *proc);
+bool image_is_of_go(Dwarf_Die *);
+bool image_is_result(Dwarf_Die *parameter);
+
 /* locations.c: where location expressions say that something is, seen from `pc`. */
 typedef struct image_reader {
     image *im;
@@ -50,9 +55,22 @@ typedef struct image_reader {
     int count, proc;    /* proc: which of them is the procedure; -1: none */
     const char *why;    /* what could not be understood */
 } image_reader;
+/* blocks.c: the operations of an expression, at `pc` if it is a list. False: there are none. */
+bool image_operations(image *, Dwarf_Attribute *, uint64_t pc, Dwarf_Op **, size_t *count);
 bool image_location(image_reader *, Dwarf_Attribute *, const Dwarf_Op *, size_t count, image_variable *out);
 
-/* types.c: the type that an entry refers to (DW_AT_type); void where it has none. NULL: out of memory. */
+/* types.c: the type that an entry refers to (DW_AT_type); void where it has none. NULL: out of memory. A number that an
+ * attribute has; false: it has none. */
 const image_ctype *image_ctype_of(image *, Dwarf_Die *);
+bool image_number_of(Dwarf_Die *, unsigned attribute, uint64_t *out);
+
+/* go_pieces.c: Go's compiler tells the parts of a value one behind the other, without what lies between them. Puts each
+ * to its place. False: they are not the type's. */
+bool image_spread_pieces(image *, image_variable *);
+
+/* variants.c: the forms that values of a structure's entry have; NULL: one. */
+const image_variants *image_read_variants(image *, Dwarf_Die *);
+/* A Go procedure's results, as one type: void, the only one's, or a structure of them. */
+const image_ctype *image_read_results(image *, Dwarf_Die *proc, bool *many);
 
 #endif

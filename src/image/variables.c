@@ -24,6 +24,12 @@ static bool constant_bytes(reader *r, Dwarf_Attribute *attr, image_variable *v)
     return true;
 }
 
+static bool is_list(Dwarf_Attribute *attr)
+{
+    unsigned form = dwarf_whatform(attr);
+    return form == DW_FORM_loclistx || form == DW_FORM_sec_offset || form == DW_FORM_data4 || form == DW_FORM_data8;
+}
+
 static bool locate(reader *r, Dwarf_Die *die, image_variable *v)
 {
     Dwarf_Attribute attr;
@@ -40,11 +46,11 @@ static bool locate(reader *r, Dwarf_Die *die, image_variable *v)
         return true;
     }
     if (!dwarf_attr_integrate(die, DW_AT_location, &attr)) return refuse(r, "it has been optimised away");
-    unsigned form = dwarf_whatform(&attr);
-    v->is_for_here = form == DW_FORM_loclistx || form == DW_FORM_sec_offset || form == DW_FORM_data4 ||
-                     form == DW_FORM_data8;
-    if (dwarf_getlocation_addr(&attr, r->pc, &ops, &n, 1) != 1) return refuse(r, "it has been optimised away here");
-    return image_location(r, &attr, ops, n, v);
+    v->is_for_here = is_list(&attr);
+    if (!image_operations(r->im, &attr, r->pc, &ops, &n)) return refuse(r, "it has been optimised away here");
+    if (!image_location(r, &attr, ops, n, v)) return false;
+    if (v->kind != IMAGE_PLACE_PIECES || !image_is_of_go(die)) return true;
+    return image_spread_pieces(r->im, v) || refuse(r, "its parts are not told as its type has them");
 }
 
 /* --- by name --- */
@@ -63,7 +69,7 @@ static bool named_in(Dwarf_Die *scope, const char *name, Dwarf_Die *out, unsigne
     *parameter = 0;
     if (dwarf_child(scope, out)) return false;
     do {
-        bool counts = dwarf_tag(out) == DW_TAG_formal_parameter;
+        bool counts = dwarf_tag(out) == DW_TAG_formal_parameter && !image_is_result(out);
         parameters += counts;
         if (!is_variable(out, name)) continue;
         if (counts) *parameter = parameters;
@@ -120,6 +126,49 @@ bool image_local(image *im, uint64_t pc, const char *name, image_variable *out, 
     free(r.scopes);
     *why = found ? r.why : NULL;
     return there;
+}
+
+/* --- parameters by their numbers --- */
+
+static bool is_parameter(Dwarf_Die *die) { return dwarf_tag(die) == DW_TAG_formal_parameter && !image_is_result(die); }
+
+/* Where the parameter of the procedure that begins at `pc` is told. */
+static bool parameter_location(image *im, uint64_t pc, unsigned number, Dwarf_Attribute *out)
+{
+    reader r = {.im = im, .pc = pc};
+    image_lines *l = image_units(im);
+    Dwarf_Die die;
+    bool told = false;
+    if (l && open_scopes(&r, l) && !dwarf_child(&r.scopes[r.proc], &die)) {
+        bool there = true;
+        while (there && !(is_parameter(&die) && --number == 0)) there = dwarf_siblingof(&die, &die) == 0;
+        told = there && dwarf_attr(&die, DW_AT_location, out);
+    }
+    free(r.scopes);
+    return told;
+}
+
+image_told image_parameter_told(image *im, uint64_t pc, unsigned number)
+{
+    Dwarf_Attribute attr;
+    if (!parameter_location(im, pc, number, &attr)) return IMAGE_TOLD_NOTHING;
+    return is_list(&attr) ? IMAGE_TOLD_IN_PARTS : IMAGE_TOLD;
+}
+
+bool image_parameter_is_by(image *im, uint64_t pc, unsigned number, unsigned reg)
+{
+    const image_processor *m = image_processor_of(im);
+    Dwarf_Attribute attr;
+    Dwarf_Addr base, begin, end;
+    Dwarf_Op *ops;
+    size_t n;
+    bool told = m && parameter_location(im, pc, number, &attr);
+    for (ptrdiff_t at = 0; told && (at = dwarf_getlocations(&attr, at, &base, &begin, &end, &ops, &n)) > 0;) {
+        bool leads = n == 1 && ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31 && !ops[0].number;
+        unsigned named = leads ? (unsigned)(ops[0].atom - DW_OP_breg0) : m->register_count;
+        if (named < m->register_count && m->registers[named] == reg) return true;
+    }
+    return false;
 }
 
 /* deep: in namespaces as well, so many levels of them. */

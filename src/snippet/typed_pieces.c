@@ -38,18 +38,19 @@ static const snippet *bytes_of(snippet_maker *m, const snippet *piece, uint64_t 
 
 static const snippet *part_of_pieces(snippet_maker *m, const snippet *s, uint64_t at, unsigned size)
 {
-    uint64_t begin = 0, low = s->value + at, high = low + size;
+    uint64_t begin = 0, low = s->value + at, high = low + size, known = 0;
     const snippet *sum = NULL;
     for (unsigned i = 0; i < s->nargs; begin += s->arg_sizes[i++]) {
         uint64_t end = begin + s->arg_sizes[i], from = low > begin ? low : begin, to = high < end ? high : end;
         if (from >= to) continue;
         if (!s->args[i]) return typed_refuse(m, "a part of it has been optimised away here");
+        known += to - from;
         const snippet *one = bytes_of(m, s->args[i], from - begin, to - from, 8 * (from - low));
         sum = sum ? typed_binary(m, SNIPPET_OR, sum, one) : one;
         if (!sum) return NULL;
     }
-    return sum ? typed_as(m, image_ctype_int(8, false), sum)
-               : typed_refuse(m, "it lies outside of what is known of it");
+    return sum && known == size ? typed_as(m, image_ctype_int(8, false), sum)
+                                : typed_refuse(m, "it lies outside of what is known of it");
 }
 
 const snippet *typed_part(snippet_maker *m, const snippet *object, uint64_t offset, unsigned size)

@@ -205,11 +205,30 @@ static bool set_result(layout *l, const image_ctype *t)
     return true;
 }
 
+/* Rust passes numbers and pointers as C does, and nothing else. */
+static bool is_as_in_c(snippet_maker *m, const image_ctype *procedure, const image_ctype *t)
+{
+    char text[100];
+    if (procedure->convention != IMAGE_CALLS_RUST || image_ctype_is_scalar(t) || !t->size) return true;
+    typed_refuse(m,
+                 "a procedure of Rust's cannot be called with or for a '%s': numbers and pointers are all that is "
+                 "passed to it as C does",
+                 image_ctype_text(t, text, sizeof text));
+    return false;
+}
+
 const snippet *tool_call_make(snippet_maker *m, const image_ctype *procedure, const snippet *address, unsigned count,
                               const snippet *const *arguments)
 {
     if (!tool_can_wrap) return typed_refuse(m, "procedures of the program cannot be called on this processor yet");
     const char *text = procedure->name ? procedure->name : "a procedure";
+    if (procedure->convention == IMAGE_CALLS_GO)
+        return typed_refuse(m,
+                            "a procedure of Go's cannot be called: it needs a stack that Go's run time knows and may "
+                            "move");
+    if (procedure->convention == IMAGE_CALLS_UNKNOWN)
+        return typed_refuse(m, "the procedure cannot be called: its compiler has made it one that is called in a way "
+                               "of its own");
     layout l = {.m = m, .of = tool_carried_alloc(sizeof *l.of)};
     char *name = tool_carried_alloc(strlen(text) + 1);
     l.args = m->alloc(m->arg, SNIPPET_MAX_PASSED * sizeof *l.args);
@@ -217,9 +236,9 @@ const snippet *tool_call_make(snippet_maker *m, const image_ctype *procedure, co
     if (!l.of || !name || !l.args || !s) return typed_refuse(m, "out of memory");
     *l.of = (tool_call){.name = strcpy(name, text)};
     l.args[0] = pointer(m, l.of), l.args[1] = typed_node(m, SNIPPET_CONTEXT, NULL, NULL, NULL), l.args[2] = address;
-    if (!set_result(&l, procedure->of)) return NULL;
+    if (!is_as_in_c(m, procedure, procedure->of) || !set_result(&l, procedure->of)) return NULL;
     for (unsigned i = 0; i < count; i++)
-        if (!pass_one(&l, arguments[i])) return NULL;
+        if (!is_as_in_c(m, procedure, typed_type(arguments[i])) || !pass_one(&l, arguments[i])) return NULL;
     l.of->stack = (uint16_t)(l.at.bytes / 8);
     s->fn = (void (*)(void))call;
     s->args = l.args;

@@ -92,7 +92,7 @@ inlay_expr inlay_scope_find(inlay_scope *s, const char *name)
     if (!s) return NULL;
     bool entered = tool_enter();
     snippet_names names = scope_names(s);
-    inlay_expr found = names.find(s, maker(s), name);
+    inlay_expr found = name[0] == '$' ? names.special(s, maker(s), name + 1) : names.find(s, maker(s), name);
     tool_leave(entered);
     return found ? found : typed_refuse(&s->maker, "'%s' is not known", name);
 }

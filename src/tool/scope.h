@@ -55,6 +55,9 @@ const snippet *scope_at_exits(inlay_scope *, const image_variable *, const char 
  */
 bool scope_is_put(const inlay_scope *, image *, const image_variable *);
 
+/* typed_text.c: is that the name of a member which has none but its place, as tuples of Rust's have (__0)? */
+bool typed_is_place(const char *name);
+
 /* typed_layout.c: NULL: it finds no room. Returns out. */
 const char *typed_layout(const image_ctype *, char *out, size_t room);
 

@@ -27,7 +27,7 @@ static const snippet *frame_of(inlay_scope *s, image *file)
     unsigned number;
     int64_t up;
     if (s->at_exit) return register_value(&s->maker, tool_isa()->stack_reg);
-    if (!set || !image_frame_at(file, s->address, &number, &up) || number >= set->register_count)
+    if (!set || !image_frame_told(file, s->address, &number, &up) || number >= set->register_count)
         return typed_refuse(&s->maker, "what its procedure was called with is not kept for here: the unwind table does "
                                        "not say where its frame is");
     return typed_word(&s->maker, SNIPPET_ADD, register_value(&s->maker, set->registers[number]),

@@ -60,6 +60,13 @@ static const snippet *vector_bits(snippet_maker *m, unsigned number)
 
 /* --- parameters, results --- */
 
+/* What stands so far above the first that is passed on the stack, as the procedure finds it. */
+static const snippet *on_stack(snippet_maker *m, unsigned offset)
+{
+    const snippet *sp = scope_register(m, image_ctype_int(8, false), tool_isa()->stack_reg);
+    return typed_word(m, SNIPPET_ADD, typed_value(m, sp), tool_stack_arguments + offset);
+}
+
 static const snippet *argument_register(snippet_maker *m, unsigned number)
 {
     snippet *s = typed_node(m, SNIPPET_ARG, NULL, NULL, NULL);
@@ -74,43 +81,54 @@ static const snippet *result_register(snippet_maker *m, unsigned number)
     return typed_as(m, u, typed_node(m, SNIPPET_RETVAL, NULL, NULL, NULL));
 }
 
-/* What is in registers, of a whole type. */
-static const snippet *in_registers(snippet_maker *m, const image_ctype *t, const passed *how,
-                                   const snippet *(*integer)(snippet_maker *, unsigned))
+static const snippet *piece_value(snippet_maker *m, const passed *how, const passed_piece *p, bool is_result)
+{
+    const image_ctype *u = image_ctype_int(8, false);
+    if (p->stack) return typed_value(m, typed_object(m, u, on_stack(m, p->offset)));
+    if (p->vector) return vector_bits(m, p->number);
+    if (how->by_register) return typed_value(m, scope_register(m, u, p->number));
+    return is_result ? result_register(m, p->number) : argument_register(m, p->number);
+}
+
+/* What is in registers, of a type that is no single number. */
+static const snippet *in_registers(snippet_maker *m, const image_ctype *t, const passed *how, bool is_result)
 {
     const snippet *pieces[PASSED_MOST];
     uint8_t sizes[PASSED_MOST];
     for (unsigned i = 0; i < how->count; i++) {
-        const passed_piece *p = &how->pieces[i];
-        pieces[i] = p->vector ? vector_bits(m, p->number) : integer(m, p->number);
-        sizes[i] = p->size;
+        pieces[i] = piece_value(m, how, &how->pieces[i], is_result);
+        sizes[i] = how->pieces[i].size;
         if (!pieces[i]) return NULL;
     }
     return typed_in_pieces(m, t, how->count, pieces, sizes);
 }
 
-static const snippet *passed_value(snippet_maker *m, const image_ctype *t, const passed *how)
+static const snippet *passed_value(snippet_maker *m, const image_ctype *t, const passed *how, bool is_result)
 {
+    const image_ctype *u = image_ctype_int(8, false);
+    bool scalar = image_ctype_is_scalar(t);
     if (how->how == PASSED_STACK || how->how == PASSED_STACK_POINTER) {
-        const image_ctype *word = image_ctype_int(8, false);
-        const snippet *sp = scope_register(m, word, tool_isa()->stack_reg);
-        const snippet *at = typed_word(m, SNIPPET_ADD, typed_value(m, sp), tool_stack_arguments + how->offset);
-        if (how->how == PASSED_STACK_POINTER) at = typed_value(m, typed_object(m, word, at));
+        const snippet *at = on_stack(m, how->offset);
+        if (how->how == PASSED_STACK_POINTER) at = typed_value(m, typed_object(m, u, at));
         const snippet *there = typed_object(m, t, at);
-        return image_ctype_is_whole(t) ? there : typed_value(m, there);
+        return scalar ? typed_value(m, there) : there;
     }
-    if (how->how == PASSED_POINTER) return typed_object(m, t, argument_register(m, how->pieces[0].number));
-    if (image_ctype_is_whole(t)) return in_registers(m, t, how, argument_register);
+    if (how->how == PASSED_POINTER) {
+        if (is_result && !tool_result_address) return typed_refuse(m, "where it was returned to is not known any more");
+        return typed_object(m, t, is_result ? result_register(m, 0) : argument_register(m, how->pieces[0].number));
+    }
+    if (!scalar) return in_registers(m, t, how, is_result);
+    if (!how->count) return typed_refuse(m, "nothing of it is passed");
     if (how->pieces[0].vector) return from_vector(m, t, how->pieces[0].number);
-    return typed_as(m, t, argument_register(m, how->pieces[0].number));
+    return typed_as(m, t, piece_value(m, how, &how->pieces[0], is_result));
 }
 
-/* Is what the procedure returns written to where its caller says, in the first argument register? */
-static bool has_hidden_pointer(const image_ctype *result)
+static const char *unknown_way(const image_ctype *proc, const char *otherwise)
 {
-    passed how;
-    if (!tool_result_address || !image_ctype_is_whole(result)) return false;
-    return result->by_reference || (tool_pass_result(result, &how) && how.how == PASSED_POINTER);
+    return proc->convention == IMAGE_CALLS_UNKNOWN
+               ? "its compiler has made the procedure one that is called in a way of "
+                 "its own"
+               : otherwise;
 }
 
 /* At the entry, where it was passed. */
@@ -118,15 +136,14 @@ static const snippet *parameter(snippet_maker *m, const image_ctype *proc, unsig
 {
     const image_member *p;
     passed how;
-    tool_passing at = {.integers = has_hidden_pointer(proc->of)};
-    size_t n = image_ctype_members(proc, &p);
-    if (number > n) return NULL;
-    for (unsigned i = 0; i < number; i++)
-        if (!tool_pass(&at, p[i].type, &how))
-            return typed_refuse(m, i + 1 < number
-                                       ? "it stands behind a parameter that is passed in a way that is not known"
-                                       : "it is passed in a way that is not known");
-    return passed_value(m, p[number - 1].type, &how);
+    if (number > image_ctype_members(proc, &p)) return NULL;
+    for (unsigned i = 1; i <= number; i++)
+        if (!passing_argument(proc, i, &how))
+            return typed_refuse(
+                m, "%s",
+                unknown_way(proc, i < number ? "it stands behind a parameter that is passed in a way that is not known"
+                                             : "it is passed in a way that is not known"));
+    return passed_value(m, p[number - 1].type, &how, false);
 }
 
 const snippet *scope_result_value(inlay_scope *s)
@@ -135,15 +152,15 @@ const snippet *scope_result_value(inlay_scope *s)
     image *file = s->image && !s->whole ? tool_image_file(s->image) : NULL;
     const image_ctype *proc = file ? image_proc_type(file, s->address) : NULL, *t = proc ? proc->of : NULL;
     passed how;
-    if (t && t->kind == IMAGE_CTYPE_FLOAT) return from_vector(m, t, 0);
-    snippet *value = typed_node(m, SNIPPET_RETVAL, NULL, NULL, NULL);
-    if (!t || !image_ctype_is_whole(t)) return t && image_ctype_is_scalar(t) ? typed_as(m, t, value) : value;
-    if (!t->by_reference && !tool_pass_result(t, &how))
-        return typed_refuse(m, "it is returned in a way that is not known");
-    bool pointer = t->by_reference || how.how == PASSED_POINTER;
-    if (!pointer) return in_registers(m, t, &how, result_register);
-    if (!tool_result_address) return typed_refuse(m, "where it was returned to is not known any more");
-    return typed_object(m, t, typed_as(m, image_ctype_int(8, false), value));
+    if (!t || t->kind == IMAGE_CTYPE_VOID) return typed_node(m, SNIPPET_RETVAL, NULL, NULL, NULL);
+    if (proc->convention == IMAGE_CALLS_C && image_ctype_is_scalar(t)) {
+        if (t->kind == IMAGE_CTYPE_FLOAT) return from_vector(m, t, 0);
+        return typed_as(m, t, typed_node(m, SNIPPET_RETVAL, NULL, NULL, NULL));
+    }
+    if (t->by_reference) how = (passed){.how = PASSED_POINTER};
+    else if (!passing_result(proc, &how))
+        return typed_refuse(m, "%s", unknown_way(proc, "it is returned in a way that is not known"));
+    return passed_value(m, t, &how, true);
 }
 
 static bool is_entry(inlay_scope *s, image *file)
@@ -399,16 +416,42 @@ static const snippet *referred_parameter(inlay_scope *s, image *file, const imag
     return last && value ? typed_object(m, given[number - 1].type, value) : value;
 }
 
+/* What is optimised may have fewer parameters than were written, and debug information fewer than that. It has all
+ * where each has a place throughout (but for what is passed by its address). Where that is all there is: the address
+ * must be where the convention has it. */
+static bool is_as_declared(image *file, uint64_t address, const image_ctype *proc, unsigned number)
+{
+    const image_member *list;
+    passed how, its = {.count = 0};
+    bool any = false;
+    for (unsigned i = 1, n = (unsigned)image_ctype_members(proc, &list); i <= n; i++) {
+        image_told told = image_parameter_told(file, address, i);
+        if (!passing_argument(proc, i, &how)) return i > number && any;
+        bool by_address = how.how == PASSED_POINTER || how.how == PASSED_STACK_POINTER;
+        if (told == IMAGE_TOLD_NOTHING || (told == IMAGE_TOLD_IN_PARTS && !by_address)) return false;
+        any |= told == IMAGE_TOLD;
+        if (i == number) its = how;
+    }
+    return any || (its.how == PASSED_POINTER &&
+                   image_parameter_is_by(file, address, number, tool_argument_numbers[its.pieces[0].number]));
+}
+
 /* At the entry a parameter is read: to where the debug information says, if that speaks of the entry itself. */
 static const snippet *entry_parameter(inlay_scope *s, image *file, const image_variable *v, bool found,
                                       const char **why)
 {
     const image_ctype *proc = image_proc_type(file, s->address);
     bool constant = v->kind == IMAGE_PLACE_VALUE || v->kind == IMAGE_PLACE_BYTES;
+    if (proc && proc->convention == IMAGE_CALLS_GO) return parameter(&s->maker, proc, v->parameter); /* never another */
     if (found && (v->is_for_here || constant)) {
         const snippet *there = scope_variable(s, s->image, v);
         bool whole = there && typed_is_object(there) && !image_ctype_is_scalar(there->type);
         return whole ? there : typed_value(&s->maker, there);
+    }
+    bool may_differ = proc && proc->convention == IMAGE_CALLS_RUST;
+    if (may_differ && !is_as_declared(file, s->address, proc, v->parameter)) {
+        if (!*why) *why = "it has been optimised away here";
+        return NULL;
     }
     if (is_changed(file, s->address)) {
         if (!*why) *why = "this copy of the procedure is called in a way of the compiler's own";

@@ -17,7 +17,7 @@ static bool from_frame(const search *s, uint64_t at, unsigned reg, int64_t offse
 {
     unsigned number;
     int64_t up;
-    if (!image_frame_at(s->file, at, &number, &up) || number >= s->set->register_count) return false;
+    if (!image_frame_told(s->file, at, &number, &up) || number >= s->set->register_count) return false;
     *out = offset - up;
     return s->set->registers[number] == reg;
 }

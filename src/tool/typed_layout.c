@@ -2,6 +2,7 @@
  * value's bytes they tell what is where.
  *
  *     {16:a@0:i8;b@8:f8}      of 16 bytes: at 0 a signed integer of 8 bytes, at 8 a double
+ *     v16,0,8[0:None={16:},*:Some={16:@8:i8}]     forms: which it is tell 8 bytes at 0
  *     E4[RED=0,GREEN=1]       an enumeration, signed
  *     &i4                     a reference to an int
  *     S0,8                    a string: 8 bytes at 0 lead to it, 8 at 8 tell its length
@@ -75,8 +76,9 @@ static void put_member(writer *w, const image_member *m, bool first, unsigned de
     size_t before = w->n;
     const char *base = m->type->name ? strchr(m->type->name, ' ') : NULL;
     put(w, "%s", first ? "" : ";");
-    if (m->name && *m->name) put_name(w, m->name);
-    else if (m->type->kind == IMAGE_CTYPE_STRUCT && base) put(w, "<"), put_name(w, base + 1), put(w, ">");
+    bool is_named = m->name && *m->name;
+    if (is_named && !typed_is_place(m->name)) put_name(w, m->name);
+    else if (!is_named && m->type->kind == IMAGE_CTYPE_STRUCT && base) put(w, "<"), put_name(w, base + 1), put(w, ">");
     put(w, "@%" PRIu64 ":", m->offset);
     if (!w->full) put_type(w, m->type, depth);
     if (w->full) w->n = before;
@@ -92,6 +94,32 @@ static void put_structure(writer *w, const image_ctype *t, unsigned depth)
     for (size_t i = 0; i < n && !w->full; i++) put_member(w, &m[i], w->n == begin, depth);
     w->full = false;
     put_ending(w, '}');
+}
+
+static void put_form(writer *w, const image_variant *v, bool first, unsigned depth)
+{
+    size_t before = w->n;
+    put(w, "%s", first ? "" : ",");
+    if (v->otherwise) put(w, "*:");
+    else put(w, "%" PRIu64 ":", v->value);
+    put_name(w, v->name);
+    put(w, "=");
+    if (!w->full) put_structure(w, v->type, depth);
+    if (w->full) w->n = before;
+}
+
+/* The one that is there when no other is comes last. */
+static void put_forms(writer *w, const image_ctype *t, const image_variants *v, unsigned depth)
+{
+    size_t begin;
+    put(w, "v%" PRIu64 ",%" PRIu64 ",%" PRIu64 "[", t->size, v->offset, v->number ? v->number->size : 0);
+    if (w->full) return;
+    begin = w->n;
+    for (unsigned last = 0; last < 2; last++)
+        for (size_t i = 0; i < v->count && !w->full; i++)
+            if (v->list[i].otherwise == last) put_form(w, &v->list[i], w->n == begin, depth);
+    w->full = false;
+    put_ending(w, ']');
 }
 
 static void put_type(writer *w, const image_ctype *t, unsigned depth)
@@ -111,6 +139,11 @@ static void put_type(writer *w, const image_ctype *t, unsigned depth)
     case IMAGE_CTYPE_LONG_DOUBLE: put(w, "f%" PRIu64, t->size); return;
     case IMAGE_CTYPE_POINTER: put(w, "p%" PRIu64, t->size); return;
     case IMAGE_CTYPE_STRUCT:
+        if (image_ctype_variants(t)) {
+            put_forms(w, t, image_ctype_variants(t), depth + 1);
+            return;
+        }
+        /* fall through */
     case IMAGE_CTYPE_UNION: put_structure(w, t, depth + 1); return;
     case IMAGE_CTYPE_ARRAY:
         put(w, "a%" PRIu64 ",", t->count);
@@ -129,26 +162,51 @@ static void put_type(writer *w, const image_ctype *t, unsigned depth)
 /* Of the C++ library, Rust and Go. */
 static bool is_string(const image_ctype *t)
 {
-    static const char *const names[] = {"struct &str", "struct string", "&str", "string"};
+    static const char *const names[] = {"struct &str", "struct string", "&str", "string", "struct String"};
     if (t->kind != IMAGE_CTYPE_STRUCT || !t->name) return false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(t->name, names[i])) return true;
     return strstr(t->name, "basic_string<char,") || strstr(t->name, "basic_string_view<char,");
 }
 
+/* "vec.len": a member of a member. */
+static bool find_inside(const image_ctype *t, const char *path, uint64_t *offset)
+{
+    char name[32];
+    *offset = 0;
+    for (const char *end; t; path = end + 1) {
+        uint64_t its;
+        end = strchrnul(path, '.');
+        snprintf(name, sizeof name, "%.*s", (int)(end - path), path);
+        const image_member *m = image_ctype_member(t, name, &its);
+        if (!m) return false;
+        *offset += its;
+        t = m->type;
+        if (!*end) break;
+    }
+    return t->size == sizeof(uint64_t);
+}
+
 static bool find_word(const image_ctype *t, const char *const *names, uint64_t *offset)
 {
-    for (; *names; names++) {
-        const image_member *m = image_ctype_member(t, *names, offset);
-        if (m && m->type->size == sizeof(uint64_t)) return true;
-    }
+    for (; *names; names++)
+        if (find_inside(t, *names, offset)) return true;
     return false;
 }
 
 static bool put_string(writer *w, const image_ctype *t)
 {
-    static const char *const starts[] = {"_M_dataplus", "_M_str", "data_ptr", "str", NULL};
-    static const char *const lengths[] = {"_M_string_length", "_M_len", "length", "len", NULL};
+    /* Rust's String is a vector of bytes, whose parts lie deeper with each version. */
+    static const char *const starts[] = {"_M_dataplus",
+                                         "_M_str",
+                                         "data_ptr",
+                                         "str",
+                                         "vec.buf.inner.ptr.pointer.pointer",
+                                         "vec.buf.inner.ptr.pointer",
+                                         "vec.buf.ptr.pointer.pointer",
+                                         "vec.buf.ptr.pointer",
+                                         NULL};
+    static const char *const lengths[] = {"_M_string_length", "_M_len", "length", "len", "vec.len", NULL};
     uint64_t start, length;
     if (!is_string(t) || !find_word(t, starts, &start) || !find_word(t, lengths, &length)) return false;
     put(w, "S%" PRIu64 ",%" PRIu64, start, length);

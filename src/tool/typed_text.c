@@ -158,19 +158,28 @@ static void put_array(writer *w, const image_ctype *t, const uint8_t *bytes, uns
     put(w, "}");
 }
 
+bool typed_is_place(const char *name)
+{
+    size_t digits = !strncmp(name, "__", 2) ? strspn(name + 2, "0123456789") : 0;
+    return digits && !name[2 + digits];
+}
+
 /* One without a name is a base of a class, or a structure inside that has none. */
 static void put_name(writer *w, const image_member *m)
 {
     const char *base = m->type->name ? strchr(m->type->name, ' ') : NULL;
-    if (m->name && *m->name) put(w, "%s = ", m->name);
+    bool is_named = m->name && *m->name;
+    if (is_named && typed_is_place(m->name)) return;
+    if (is_named) put(w, "%s = ", m->name);
     else if (m->type->kind == IMAGE_CTYPE_STRUCT && base) put(w, "<%s> = ", base + 1);
 }
 
-static void put_structure(writer *w, const image_ctype *t, const uint8_t *bytes, unsigned depth)
+static void put_members(writer *w, const image_ctype *t, const uint8_t *bytes, unsigned depth, const char *begin,
+                        const char *end)
 {
     const image_member *m;
     size_t n = image_ctype_members(t, &m);
-    put(w, "{");
+    put(w, "%s", begin);
     for (size_t i = 0; i < n && !w->full; i++) {
         bool inside = m[i].offset <= t->size && m[i].type->size <= t->size - m[i].offset;
         put(w, "%s", i ? ", " : "");
@@ -178,7 +187,36 @@ static void put_structure(writer *w, const image_ctype *t, const uint8_t *bytes,
         if (inside) put_value(w, m[i].type, bytes + m[i].offset, depth);
         else put(w, "?");
     }
-    put(w, "}");
+    put(w, "%s", end);
+}
+
+/* Some(5), None, Line {from = 1, to = 2}: the form that is there. */
+static void put_form(writer *w, const image_ctype *t, const image_variants *v, const uint8_t *bytes, unsigned depth)
+{
+    const image_member *m;
+    uint64_t size = v->number ? v->number->size : 0;
+    if (v->offset > t->size || size > t->size - v->offset || size > WORD) {
+        put(w, "?");
+        return;
+    }
+    uint64_t value = bits_at(bytes + v->offset, size, false), low = size < WORD ? ((uint64_t)1 << size * 8) - 1 : ~0ull;
+    const image_variant *is = NULL, *otherwise = NULL;
+    for (size_t i = 0; i < v->count && !is; i++) {
+        if (v->list[i].otherwise) otherwise = &v->list[i];
+        else if ((v->list[i].value & low) == value) is = &v->list[i];
+    }
+    if (!is) is = otherwise;
+    put(w, "%s", is ? is->name : "?");
+    if (!is || is->type->size > t->size || !image_ctype_members(is->type, &m)) return;
+    bool tuple = m[0].name && typed_is_place(m[0].name);
+    put_members(w, is->type, bytes, depth, tuple ? "(" : " {", tuple ? ")" : "}");
+}
+
+static void put_structure(writer *w, const image_ctype *t, const uint8_t *bytes, unsigned depth)
+{
+    const image_variants *v = image_ctype_variants(t);
+    if (v) put_form(w, t, v, bytes, depth);
+    else put_members(w, t, bytes, depth, "{", "}");
 }
 
 static void put_value(writer *w, const image_ctype *t, const uint8_t *bytes, unsigned depth)

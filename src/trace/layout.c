@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEEPEST = 8, MOST_ELEMENTS = 16, WORD = 8 };
+enum { DEEPEST = 16, MOST_ELEMENTS = 16, WORD = 8 };
 
 typedef struct printer {
     const char *at; /* in the layout */
@@ -196,12 +196,12 @@ static void put_array(printer *p, uint64_t offset)
 }
 
 /* name@offset:type; once something is not there, what follows is not either. */
-static void put_structure(printer *p, uint64_t offset)
+static void put_members(printer *p, uint64_t offset, const char *begin, const char *end)
 {
     bool before = p->quiet, first = true;
     number(p);
     must(p, ':');
-    put(p, "{");
+    put(p, "%s", begin);
     while (!p->bad && *p->at != '}') {
         const char *name = p->at;
         int n = (int)strcspn(name, "@;}");
@@ -220,7 +220,57 @@ static void put_structure(printer *p, uint64_t offset)
     }
     must(p, '}');
     p->quiet = before;
-    put(p, "}");
+    put(p, "%s", end);
+}
+
+/* What belongs to a form: {8:@4:i4}, members without names as Rust writes them; nothing where there are none. */
+static void put_form(printer *p, uint64_t offset)
+{
+    const char *colon = *p->at == '{' ? strchr(p->at, ':') : NULL;
+    if (!colon) {
+        p->bad = true;
+    } else {
+        p->at++;
+        p->depth++;
+        if (p->depth == DEEPEST) p->bad = true;
+        else if (colon[1] == '}') put_members(p, offset, "", "");
+        else if (colon[1] == '@') put_members(p, offset, "(", ")");
+        else put_members(p, offset, " {", "}");
+        p->depth--;
+    }
+}
+
+/* v16,0,8[0:None={16:},*:Some={16:@8:i8}]: of 16 bytes 8 at 0 tell which; the last one may be whatever the others are
+ * not. */
+static void put_variant(printer *p, uint64_t offset)
+{
+    bool before = p->quiet, found = false;
+    uint64_t size, at, value = 0;
+    number(p);
+    must(p, ',');
+    at = number(p);
+    must(p, ',');
+    size = number(p);
+    must(p, '[');
+    bool is = offset < p->size && at < p->size && (!size || integer_at(p, offset + at, size, false, &value));
+    if (!is) put(p, "...");
+    while (!p->bad && *p->at != ']') {
+        bool otherwise = takes(p, '*');
+        uint64_t its = otherwise ? value : number(p), low = size < WORD ? ((uint64_t)1 << size * 8) - 1 : ~(uint64_t)0;
+        must(p, ':');
+        const char *name = p->at;
+        int n = (int)strcspn(name, "=],");
+        p->at += n;
+        must(p, '=');
+        p->quiet |= !is || found || (its & low) != (value & low);
+        found |= !p->quiet;
+        put(p, "%.*s", n, name);
+        put_form(p, p->quiet ? UINT64_MAX : offset);
+        p->quiet = before;
+        if (!takes(p, ',') && *p->at != ']') p->bad = true;
+    }
+    must(p, ']');
+    if (is && !found) put(p, "?");
 }
 
 static void put_bits(printer *p, uint64_t offset)
@@ -264,7 +314,8 @@ static void put_type(printer *p, uint64_t offset)
     p->at++;
     p->depth++;
     if (strchr("iubcfpeE", kind)) put_plain(p, kind, offset);
-    else if (kind == '{') put_structure(p, offset);
+    else if (kind == '{') put_members(p, offset, "{", "}");
+    else if (kind == 'v') put_variant(p, offset);
     else if (kind == 'a') put_array(p, offset);
     else if (kind == 'r') put_bits(p, offset);
     else if (kind == '?') number(p), put(p, "?");

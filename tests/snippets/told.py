@@ -40,7 +40,7 @@ KNOWN = {("clang-O1", "wide_frame", "n"), ("clang-O1-split", "wide_frame", "n")}
 # Nothing has been put there yet.
 UNSET = (r"^clang\+\+-O0 _ZL6thrownil what$", r"^fortran-O. \S+ (k|product|below|total|weight|i|turn|by_value|folded|answer|sum)$",
          r"^ada-O. _ada_told ")
-QUICK = "gcc-O2,clang-O0,g++-O1,ada-O0,fortran-O1"
+QUICK = "gcc-O2,clang-O0,g++-O1,ada-O0,fortran-O1,go-O0,rust-O1"
 
 # In gdb: breakpoints at all addresses of a file; at the first hit of each, the variables that it sees.
 GDB = r"""
@@ -103,12 +103,18 @@ def instructions(program, own):
     """Addresses of the instructions of the program's own procedures, from the symbols that its source makes."""
     text = subprocess.run(["objdump", "-d", "-j", ".text", "--no-show-raw-insn", program], capture_output=True, check=True, text=True).stdout
     skipped = {"_start", "deregister_tm_clones", "register_tm_clones", "__do_global_dtors_aux", "frame_dummy", "_dl_relocate_static_pie", "__libc_csu_init"}
-    found, name = [], None
+    found, name, grows = [], None, None
     for line in text.split("\n"):
         head = re.match(r"^[0-9a-f]+ <(.*)>:$", line)
         if head:
-            name = head.group(1)
+            name, grows = head.group(1), None
         at = re.match(r"^\s*([0-9a-f]+):\t(\S+)", line)
+        # Where a stack of Go's is made larger nothing is at its place.
+        jumps = re.match(r"^\s*[0-9a-f]+:\tjbe\s+([0-9a-f]+)", line)
+        if jumps and grows is None and name and name.startswith("main."):
+            grows = int(jumps.group(1), 16)
+        if at and grows and int(at.group(1), 16) >= grows:
+            continue
         if at and name not in skipped and re.search(own, name) and not at.group(2).startswith("nop") and "data16" not in at.group(2):
             found.append((int(at.group(1), 16), name))
     return found

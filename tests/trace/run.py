@@ -8,6 +8,7 @@ frames, signals, threads of which one is cancelled, coroutines, fork, exec. Each
 often each is called. How often each procedure is entered is compared with a single-stepper, too."""
 
 import collections
+import copy
 import json
 import os
 import re
@@ -25,6 +26,7 @@ from driver import Failed  # noqa: E402
 import browse  # noqa: E402
 import events  # noqa: E402
 import exports  # noqa: E402
+import languages  # noqa: E402
 import routines  # noqa: E402
 from exports import calls  # noqa: E402
 
@@ -61,6 +63,12 @@ class Traced:
         if not os.path.exists(self.program):
             compiler = "g++" if source.endswith("cc") else "gcc"
             self.command([compiler, "-O2", "-pthread", *flags, f"{HERE}/{source}", "-o", self.program])
+
+    def of(self, program):
+        """Of a program that is there."""
+        other = copy.copy(self)
+        other.program, other.rewritten = program, {}
+        return other
 
     def command(self, argv, status=0, **more):
         done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT, **{"cwd": self.folder} | more)
@@ -520,6 +528,7 @@ def tests(t):
     for name, check in (("attach", check_attach), ("no-room", check_no_room), ("packed", check_packed), ("forms", check_forms), ("threads", check_threads),
                         ("diff", check_diff), ("threshold", check_threshold), ("filters", check_filters), ("refusals", check_refusals)):
         yield name, lambda c=check: c(t)
+    yield from languages.tests(t, ENGINES, need)
     yield from events.tests(t, need, same)
     yield from routines.tests(t, need, same)
     yield "browse", lambda: browse.check_browse(t, need, same)

@@ -2,13 +2,16 @@
  * general ones, larger structures by the address of a copy. */
 #include "tool/passing.h"
 
-enum { INTEGERS = 8, VECTORS = 8, EIGHT = 8, LARGEST = 16, DEPTH = 16 };
+enum { INTEGERS = 8, VECTORS = 8, EIGHT = 8, LARGEST = 16, DEPTH = 16, ALIKE = 4 };
 
 const unsigned tool_argument_registers = INTEGERS, tool_vector_arguments = VECTORS;
+const uint8_t tool_argument_numbers[] = {0, 1, 2, 3, 4, 5, 6, 7};
 const unsigned tool_stack_arguments = 0;
 const unsigned tool_red_zone = 0;
 const uint8_t tool_result_registers[2] = {0, 1};
 const bool tool_result_address = false; /* x8 had it at the entry, and is anyone's afterwards */
+const uint8_t tool_go_registers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+const unsigned tool_go_integers = sizeof tool_go_registers, tool_go_vectors = 16;
 
 /* How many floats of one size it is made of; 0: of other things, too. */
 static unsigned floats(const image_ctype *t, uint64_t *size, unsigned depth)
@@ -22,7 +25,7 @@ static unsigned floats(const image_ctype *t, uint64_t *size, unsigned depth)
     }
     if (!depth) return 0;
     if (t->kind == IMAGE_CTYPE_ARRAY) {
-        unsigned each = t->count <= PASSED_MOST ? floats(t->of, size, depth - 1) : 0;
+        unsigned each = t->count <= ALIKE ? floats(t->of, size, depth - 1) : 0;
         return each * (unsigned)t->count;
     }
     if (t->kind != IMAGE_CTYPE_STRUCT && t->kind != IMAGE_CTYPE_UNION) return 0;
@@ -43,16 +46,19 @@ static bool in_registers(const image_ctype *t, passed *out)
     bool known = t->size && t->kind != IMAGE_CTYPE_OTHER && t->kind != IMAGE_CTYPE_VOID &&
                  t->kind != IMAGE_CTYPE_LONG_DOUBLE;
     if (!known) return false;
-    if (n && n <= PASSED_MOST && n * each == t->size) {
+    if (t->kind == IMAGE_CTYPE_ARRAY) { /* none of C's values: a vector register's */
+        out->pieces[out->count++] = (passed_piece){.vector = true, .size = EIGHT};
+        return t->size == EIGHT || t->size == LARGEST;
+    }
+    if (n && n <= ALIKE && n * each == t->size) {
         for (out->count = 0; out->count < n; out->count++)
-            out->pieces[out->count] = (passed_piece){true, 0, (uint8_t)each};
+            out->pieces[out->count] = (passed_piece){.vector = true, .size = (uint8_t)each};
     } else if (t->size > LARGEST || t->by_reference) {
         out->how = PASSED_POINTER;
-        out->pieces[out->count++] = (passed_piece){false, 0, EIGHT};
+        out->pieces[out->count++] = (passed_piece){.size = EIGHT};
     } else {
         for (uint64_t at = 0; at < t->size; at += EIGHT)
-            out->pieces[out->count++] = (passed_piece){false, 0,
-                                                       (uint8_t)(t->size - at < EIGHT ? t->size - at : EIGHT)};
+            out->pieces[out->count++] = (passed_piece){.size = (uint8_t)(t->size - at < EIGHT ? t->size - at : EIGHT)};
     }
     return true;
 }

@@ -7,10 +7,13 @@ enum { INTEGERS = 6, VECTORS = 8, EIGHT = 8, LARGEST = 16, DEPTH = 16 };
 typedef enum class { NONE, SSE, INTEGER, MEMORY, UNKNOWN } class; /* of two the later one counts */
 
 const unsigned tool_argument_registers = INTEGERS, tool_vector_arguments = VECTORS;
+const uint8_t tool_argument_numbers[] = {X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_R8, X86_R9};
 const unsigned tool_stack_arguments = 8; /* behind the return address */
 const unsigned tool_red_zone = 128;
 const uint8_t tool_result_registers[2] = {X86_RAX, X86_RDX};
 const bool tool_result_address = true;
+const uint8_t tool_go_registers[] = {X86_RAX, X86_RBX, X86_RCX, X86_RDI, X86_RSI, X86_R8, X86_R9, X86_R10, X86_R11};
+const unsigned tool_go_integers = sizeof tool_go_registers, tool_go_vectors = 15;
 
 static void note(class classes[2], uint64_t at, uint64_t size, class c)
 {
@@ -39,12 +42,21 @@ static void classify(const image_ctype *t, uint64_t at, class classes[2], unsign
     }
 }
 
+/* Arrays are none of C's values; what looks like one is what the processor has in a vector register. Of that the lowest
+ * eight bytes can be read. */
+static bool is_vector(const image_ctype *t, passed *out)
+{
+    out->pieces[out->count++] = (passed_piece){.vector = true, .size = EIGHT};
+    return t->size >= EIGHT && t->size <= 64 && !(t->size & (t->size - 1));
+}
+
 /* The pieces, without their registers' numbers. False: it is not known. */
 static bool in_registers(const image_ctype *t, passed *out)
 {
     class classes[2] = {NONE, NONE};
     *out = (passed){.how = PASSED_REGISTERS};
     if (!t->size && t->kind != IMAGE_CTYPE_STRUCT) return false;
+    if (t->kind == IMAGE_CTYPE_ARRAY) return is_vector(t, out);
     if (t->size > LARGEST) classes[0] = MEMORY;
     else classify(t, 0, classes, DEPTH);
     class worst = classes[0] > classes[1] ? classes[0] : classes[1];
