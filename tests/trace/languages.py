@@ -78,7 +78,8 @@ def check(t, engine, name, need):
     for c in t.json("list", recording)[0]["calls"] if suffix == "rs" else [c for one in t.json("list", recording) for c in one["calls"]]:
         short = re.sub(r"^.*" + re.escape(space + separator), "", c["name"]).replace("(*point)", "point")
         short = re.sub(r"::h[0-9a-f]{16}$", "", short)
-        if short in own:
+        again = found and suffix == "go" and (short, c.get("arguments")) == (found[-1][0], found[-1][1].get("arguments"))
+        if short in own and not again:  # Go enters a procedure anew when its stack has become larger, or it had to wait
             found.append((short, c))
     need([n for n, _ in found] == [w[0] for w in wanted], "calls", [n for n, _ in found])
     bad = [said for (_, c), w in zip(found, wanted) if (said := wrong(c, w, optimised))]
