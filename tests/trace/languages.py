@@ -79,7 +79,9 @@ def check(t, engine, name, need):
         short = re.sub(r"^.*" + re.escape(space + separator), "", c["name"]).replace("(*point)", "point")
         short = re.sub(r"::h[0-9a-f]{16}$", "", short)
         again = found and suffix == "go" and (short, c.get("arguments")) == (found[-1][0], found[-1][1].get("arguments"))
-        if short in own and not again:  # Go enters a procedure anew when its stack has become larger, or it had to wait
+        if again:  # Go enters a procedure anew when its stack has become larger, or it had to wait
+            found.pop()
+        if short in own:
             found.append((short, c))
     need([n for n, _ in found] == [w[0] for w in wanted], "calls", [n for n, _ in found])
     bad = [said for (_, c), w in zip(found, wanted) if (said := wrong(c, w, optimised))]
