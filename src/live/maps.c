@@ -508,6 +508,15 @@ static uint64_t room_about_heap(const live_process *p, uint64_t low, uint64_t hi
     return at ? at : room_down(p, from, inl_page_down(heap), size);
 }
 
+/* Where what the process may map ends, as far as it is known: its stack is uppermost. */
+static uint64_t highest(const live_process *p)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < p->mappings.count; i++)
+        if (p->mappings.items[i].low <= INT64_MAX && p->mappings.items[i].high > end) end = p->mappings.items[i].high;
+    return end;
+}
+
 /* Below first, unless these are small numbers: above a program its heap grows. And not close below others, where there
  * is a choice: the kernel puts what the program maps next there, and until the process stands still it runs on. */
 uint64_t live_find_room(live_process *p, uint64_t low, uint64_t high, uint64_t size, uint64_t reach)
@@ -520,7 +529,9 @@ uint64_t live_find_room(live_process *p, uint64_t low, uint64_t high, uint64_t s
     for (size_t i = 0; !at && i < sizeof apart / sizeof *apart; i++)
         at = room_below(p, low, high, size, reach, apart[i]);
     if (!at && high > UINT32_MAX) at = room_about_heap(p, low, high, size, reach);
-    for (uint64_t from = inl_page_up(high) + HEAP_ROOM; !at && from + size - low < reach; from = next + HEAP_ROOM) {
+    const uint64_t end = highest(p);
+    for (uint64_t from = inl_page_up(high) + HEAP_ROOM; !at && from + size - low < reach && from + size <= end;
+         from = next + HEAP_ROOM) {
         next = blocked_until(p, from, from + size);
         if (!next) at = from;
     }

@@ -172,9 +172,11 @@ static bool wanted(void *arg, const cfg_program *p, uint32_t index)
     return false;
 }
 
+/* What is hooked moves, whether anything is inserted or not. */
 static bool is_empty(void *arg, const cfg_program *p, uint32_t index)
 {
     const rewriter *r = arg;
+    if (finders_is_one(r->now, p->procs[index].addr)) return false;
     return !is_touched(tool_image_of(r->now->m), p, index);
 }
 

@@ -306,12 +306,13 @@ class Live:
         with open(source, "w") as f:
             f.write("#define _GNU_SOURCE\n#include <stdio.h>\n#include <stdint.h>\n#include <sys/mman.h>\n"
                     "enum { PIECE = 4 << 20, REACH = 512, FREE = 300 };\n"
-                    "static void fill(uintptr_t near) {\n"
+                    "static void fill(uintptr_t near, int all) {\n"
                     "    for (long i = -REACH; i < REACH; i++)\n"
-                    "        if (i < -FREE || i > 12 - FREE)\n"
+                    "        if (all || i < -FREE || i > 12 - FREE)\n"
                     "            mmap((void *)((near & -(uintptr_t)PIECE) + i * PIECE), PIECE, PROT_NONE,\n"
                     "                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);\n}\n"
-                    "int main(void) {\n    char line[99];\n    fill((uintptr_t)main);\n    fill((uintptr_t)stdin);\n"
+                    "int main(int argc, char **argv) {\n    (void)argv;\n    char line[99];\n    fill((uintptr_t)main, 0);\n"
+                    "    fill((uintptr_t)stdin, argc > 1);\n"
                     "    while (fgets(line, sizeof line, stdin)) fputs(line, stdout), fflush(stdout);\n    return 3;\n}\n")
         if driver.build("dynamic", source, program):
             return
@@ -323,6 +324,16 @@ class Live:
             answers, status = c.end()
         if answers != b"one\ntwo\n" or status != 3 or not os.path.getsize(f"{folder}/report"):
             raise driver.Failed(f"status {status}, answers", repr(answers))
+        # None about the libraries, which lie close below where addresses end: that is said, and the program has some.
+        with Conversation(["setarch", "-R", program, "all"], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            said = self.attach("inscount", c.process.pid, status=1)
+            self.attach("inscount", c.process.pid, "--image", "crowded", "-o", f"{folder}/report")
+            c.say("two")
+            answers, status = c.end()
+        if "free in its reach" not in said or answers != b"one\ntwo\n" or status != 3:
+            raise driver.Failed(f"status {status}, answers", repr(answers), said)
 
     def reserved(self):
         """The lowest 4 GB are the program's, where a tool lies otherwise; it is reached all the same, and leaves."""

@@ -57,6 +57,28 @@ int main(void)
 CATCHES = """int main(int argc, char **argv) { try { throw argc; } catch (int n) { return n + 3; } }
 """
 
+FEW = """#include <inlay.h>
+#include <stdio.h>
+static inlay_counter calls;
+static void image(inlay_image *i, void *arg)
+{
+    (void)arg;
+    if (inlay_image_is_main(i)) inlay_insert(inlay_proc_entry(inlay_image_proc_named(i, "main")), inlay_count(&calls, 1));
+}
+static void report(int status, void *arg)
+{
+    (void)status, (void)arg;
+    fprintf(inlay_out(), "%d call of main\\n", (int)inlay_counter_sum(&calls));
+}
+int main(int argc, char **argv)
+{
+    inlay_init(&argc, &argv, "few");
+    inlay_on_image_load(image, NULL);
+    inlay_on_exit(report, NULL);
+    return inlay_start();
+}
+"""
+
 LIBRARY = """static int one(void) { return 1; }
 static int (*choose_library(void))(void) { return one; }
 int from_library(void) __attribute__((ifunc("choose_library")));
@@ -145,6 +167,7 @@ class Started:
             if driver.run(["g++", form, "-s", "-O2", "-pthread", "-fnon-call-exceptions", source, "-o", program], LIMIT).status:
                 raise Failed("compile")
             self.same([program])
+        self.few()
         with open(program, "rb") as f:  # another encoding than the unwinder knows: it searches its table otherwise then
             bytes_, asks = re.subn(rb"(\x80[\x78-\x7f]\x03)\x3b", b"\\1\x3c", f.read())
         with open(program, "wb") as f:
@@ -153,6 +176,18 @@ class Started:
             raise Failed(f"{asks} places that look at an encoding")
         done = self.run([program])
         if done.status != 1 or b"neither _dl_find_object nor dl_iterate_phdr" not in done.stderr:
+            raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
+
+    def few(self):
+        """A tool that inserts into one procedure, and asks for no others: what unwinds is hooked all the same."""
+        program, tool = f"{self.folder}/few", f"{self.folder}/few-tool"
+        made = driver.run(["g++", "-static", "-O2", self.source("catches.cc", CATCHES), "-o", program], LIMIT)
+        if not made.status:
+            made = driver.run([self.inlay, "cc", "-Wextra", "-Werror", self.source("few.c", FEW), "-o", tool], LIMIT)
+        if made.status:
+            raise Failed("compile", *driver.as_lines(made.stderr))
+        done = driver.run([self.inlay, "run", "--engine=live", tool, "--", program], LIMIT, env=driver.ENVIRONMENT)
+        if done.status != 4 or done.stderr != b"1 call of main\n":
             raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
 
     def ends(self):
