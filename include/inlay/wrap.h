@@ -25,7 +25,8 @@
  * the tool.
  *
  * Under the JIT an original that was left so is taken to have returned when the same indirect call, in the same frame
- * of its caller, calls a procedure next that nothing stands in for: what the routine does behind its call happens then.
+ * of its caller, calls another procedure next: what the routine does behind its call happens when that one has
+ * returned.
  *
  * Some ten thousand calls may wait for each other in a thread; what goes deeper ends the program with a message. Not
  * for procedures that return twice (setjmp, vfork), nor for long double and vectors of more than 16 bytes, as arguments

@@ -94,6 +94,19 @@ bool inlay_call_restore(inlay_insn *call)
 
 /* --- procedures that are wrapped --- */
 
+static bool jumps_on(const cfg_program *cfg, uint32_t proc)
+{
+    const cfg_proc *p = &cfg->procs[proc];
+    if (p->status != CFG_PROC_WHOLE) return true;
+    for (uint32_t i = p->first_block; i < p->first_block + p->block_count; i++) {
+        const cfg_block *b = &cfg->blocks[i];
+        if (b->flags & (CFG_BLOCK_TAIL_IND | CFG_BLOCK_UNRESOLVED)) return true;
+        for (uint32_t k = 0; k < b->edge_count; k++)
+            if (cfg->edges[b->first_edge + k].kind == CFG_EDGE_TAIL) return true;
+    }
+    return false;
+}
+
 static bool wrap_code(inlay_proc *p, tool_wrap *w, const char **why)
 {
     tool_code *c = code_of(p->image);
@@ -102,6 +115,7 @@ static bool wrap_code(inlay_proc *p, tool_wrap *w, const char **why)
     bool whole = inlay_proc_known(p, why) == INLAY_WHOLE;
     uint32_t b = c->cfg && first ? cfg_block_at(c->cfg, p->low - p->image->bias) : CFG_NONE;
     if (b != CFG_NONE) w->changes = cfg_proc_changes(c->cfg, c->cfg->blocks[b].proc);
+    w->jumps_on = b == CFG_NONE || jumps_on(c->cfg, c->cfg->blocks[b].proc);
     w->has_loop = first && inlay_block_flags(first) & INLAY_BLOCK_TARGET;
     tool_now->process->code_inserted = true;
     if (whole || !code_shows_whole()) {

@@ -74,11 +74,21 @@ static void drop(run_thread *t)
     set_stack(t, w->end);
 }
 
+/* Where an engine leaves the program's return address in its place (the JIT): has the innermost original ended with a
+ * jump to this procedure, which returns for both? */
+static bool is_jumped_from(const run_thread *t, const tool_wrap *of, uint64_t frame, uint64_t behind)
+{
+    const wrapped *w = innermost(t);
+    if (!w || run_here.engine->is_native || !w->call.waits) return false;
+    return w->of != of && w->of->jumps_on && w->call.frame == frame && w->call.behind == behind;
+}
+
 /* Whose place on the program's stack is used again has been left, and so have those within. When room gets short those
  * too that lie below it: on the same stack they are dead. Was there any? */
-static bool forget_left(run_thread *t, uint64_t frame)
+static bool forget_left(run_thread *t, const tool_wrap *of, uint64_t frame, uint64_t behind)
 {
     const run_call *before = t->calls, *same = before;
+    if (is_jumped_from(t, of, frame, behind)) return false;
     while (same && same->frame != frame) same = frame < ((const wrapped *)same)->lowest ? NULL : same->outer;
     while (same && t->calls != same->outer) drop(t);
     while (t->calls && t->calls->frame < frame && room_of(t) < 2 * LEAST_ROOM) drop(t);
@@ -116,7 +126,7 @@ static void stand_in(const tool_wrap *of, const weave_context *c, uint64_t frame
                  .end = t->frame.tool_stack};
     tool_wrap_values values, before;
     uint64_t stack[TOOL_WRAP_WORDS];
-    if (forget_left(t, frame) || made_room(t, of)) { /* once more, with all of the stack that is free now */
+    if (forget_left(t, of, frame, behind) || made_room(t, of)) { /* once more, with all of the stack that is free now */
         t->ctx = *c;
         t->ctx.pc = inlay_address_real(c->pc);
         go_on(t);
@@ -137,6 +147,11 @@ static void stand_in(const tool_wrap *of, const weave_context *c, uint64_t frame
     w.now.pc = w.call.behind;
     run_set_sp(&w.now, frame + sizeof(uint64_t));
     t->ctx = w.now;
+    if (!run_here.engine->is_native && run_call_back(t)) { /* who jumped here returns with it */
+        t->where = RUN_IN_RUNTIME;
+        t->frame.in_tool = 0;
+        tool_wrap_returned(NULL, t, true);
+    }
     go_on(t);
 }
 

@@ -14,6 +14,7 @@ typedef struct tool_wrap {     /* made when code is instrumented, and travels */
     uint64_t entry;
     unsigned words; /* of arguments on the stack */
     bool has_loop;  /* its own branches lead to its beginning */
+    bool jumps_on;  /* ... or may lead to that of another procedure */
     /* Its callers may know that it leaves other registers alone. */
     cfg_changed changes;
 } tool_wrap;

@@ -15,7 +15,7 @@ struct large {
 };
 /* clang-format off */
 enum { MIX, PAIR, WIDE, MANY, SUM, FACTORIAL, JUMP, THROWER, BETWEEN, COMPARE, ON_SIGNAL, RAISES, FORKS, ENDS, TRACED,
-       MODEST, WITHIN, DEEP, QSORT, SETJMP, KINDS };
+       MODEST, WITHIN, DEEP, LAST, PASSED, PASSES, QSORT, SETJMP, KINDS };
 /* clang-format on */
 
 static struct {
@@ -62,6 +62,9 @@ STAND_IN(ENDS, ends, void *, (void *how), LIST(how), (void)0)
 STAND_IN(TRACED, traced, int, (long n), LIST(n), (void)0)
 STAND_IN(WITHIN, within, long, (long n), LIST(n), (void)0)
 STAND_IN(DEEP, deep, long, (long n), LIST(n), (void)0)
+STAND_IN(LAST, last, long, (long n), LIST(n), (void)0)
+STAND_IN(PASSED, passed, long, (long n), LIST(n), (void)0)
+STAND_IN(PASSES, passes, long, (long n), LIST(n), (void)0)
 STAND_IN_VOID(QSORT, sort, (void *a, size_t n, size_t size, void *f), LIST(a, n, size, f))
 STAND_IN(SETJMP, set_jump, int, (void *to), LIST(to), (void)0)
 /* clang-format on */
@@ -103,7 +106,8 @@ static const struct {
     {"sum", sum, 0},         {"factorial", factorial, 0}, {"jump", jump, 0},           {"thrower", thrower, 0},
     {"between", between, 0}, {"compare", compare, 0},     {"on_signal", on_signal, 0}, {"raises", raises, 0},
     {"forks", forks, 0},     {"ends", ends, 0},           {"traced", traced, 0},       {"modest", modest, 0},
-    {"within", within, 0},   {"deep", deep, 0},           {"qsort", sort, 0},          {"_setjmp", set_jump, 0}};
+    {"within", within, 0},   {"deep", deep, 0},           {"last", last, 0},           {"passed", passed, 0},
+    {"passes", passes, 0},   {"qsort", sort, 0},          {"_setjmp", set_jump, 0}};
 
 /* What the program imports is its stub, where it has one. */
 static inlay_proc *named(inlay_image *image, const char *name)

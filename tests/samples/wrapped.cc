@@ -105,6 +105,11 @@ PROCEDURE long within(long n)
     return total;
 }
 
+/* Each ends with a jump to the next one, which returns for all. */
+PROCEDURE long last(long n) { return n * 3; }
+PROCEDURE long passed(long n) { return last(n + 2); }
+PROCEDURE long passes(long n) { return passed(n + 1); }
+
 static void on_alarm(int) { alarms = alarms + 1; }
 
 static void types()
@@ -126,7 +131,9 @@ static void calls()
     }
     long nested = 0;
     for (long i = 0; i < 40; i++) nested += through(within, i);
-    printf("calls: %ld %ld %g %ld\n", factorial(10), total, half, nested);
+    long passing = 0;
+    for (long i = 0; i < 30; i++) passing += passes(i);
+    printf("calls: %ld %ld %g %ld %ld\n", factorial(10), total, half, nested, passing);
 }
 
 static void leaves()
