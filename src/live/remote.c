@@ -86,14 +86,21 @@ static pid_t wait_for_stop(remote *r, int *status, unsigned patience)
  * for the end. */
 static inl_status go_on_with(remote *r, enum __ptrace_request how, int signo, int *status, inl_error *e)
 {
+    enum { STEP = 1 /* seconds: it has come to a call that waits */ };
     for (;;) {
         if (ptrace(how, r->pid, 0, (long)signo) != 0) return fail_ptrace(r, "letting it go on", e);
-        pid_t got = wait_for_stop(r, status, 0);
+        pid_t got = wait_for_stop(r, status, how == PTRACE_SINGLESTEP ? STEP : 0);
+        const bool waits = got == 0;
+        if (waits) {
+            ptrace(PTRACE_INTERRUPT, r->pid, 0, 0L);
+            got = wait_for_stop(r, status, 0);
+        }
         if (got < 0) return fail_ptrace(r, "waitpid", e);
         if (!WIFSTOPPED(*status)) {
             r->gone = true;
             return inl_fail(e, INL_ERR_NOT_FOUND, "process %d ended while the tool was put into it", r->pid);
         }
+        if (waits && *status >> 16 == PTRACE_EVENT_STOP) return INL_OK;
         if (WSTOPSIG(*status) != SIGSTOP && *status >> 16 == 0) return INL_OK;
         if (*status >> 16 == 0) r->stop_signal = SIGSTOP;
         signo = 0;
@@ -635,8 +642,11 @@ inl_status remote_step(remote *r, inl_error *e)
     do {
         s = go_on_with(r, PTRACE_SINGLESTEP, signo, &status, e);
         if (s != INL_OK) return s;
+        /* It waited in a call. That this was a step is told when it goes on, before anything else. */
+        const bool waited = status >> 16 == PTRACE_EVENT_STOP;
+        if (waited && entered) break;
         signo = status >> 16 ? 0 : WSTOPSIG(status);
-        entered = entered || (signo && signo != SIGTRAP);
+        entered = entered || waited || (signo && signo != SIGTRAP);
     } while (signo != SIGTRAP);
     int stop = r->stop_signal;
     s = remote_take(r, r->pid, e);

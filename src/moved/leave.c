@@ -59,13 +59,22 @@ static bool take_from_gate(run_thread *t, weave_context *c, moved_where *at)
     return true;
 }
 
+/* In the tool's code, or in what will return to it. (A routine that waits for the procedure it stands in for holds
+ * nothing meanwhile; it is in the way of a tool that leaves.) */
+static bool is_within(const run_thread *t, const weave_context *c)
+{
+    const moved_own *own = moved_of(t);
+    if (t->where != RUN_IN_CODE || t->frame.in_tool || t->pending.present || t->unaligned) return true;
+    if (t->calls && (asked()->waits || !t->calls->waits)) return true;
+    return own->finds && run_sp(c) < own->finds;
+}
+
 /* The registers become the program's. False: the thread is in what is not the program's. */
 static bool take_out(run_thread *t, weave_context *c, moved_where *at)
 {
     uint64_t old;
     *at = (moved_where){0};
-    if (t->where != RUN_IN_CODE || t->frame.in_tool || t->pending.present || t->unaligned || t->calls) return false;
-    if (moved_of(t)->finds && run_sp(c) < moved_of(t)->finds) return false;
+    if (is_within(t, c)) return false;
     if (moved_settle_registers(t, c) == MOVED_SETTLED_TELLS) return false;
     if (moved_in_gate(c->pc)) return take_from_gate(t, c, at);
     if (moved_site_original(c->pc, true, &old)) {
@@ -85,10 +94,7 @@ static bool is_ours(uint64_t pc)
     return moved_is_new(pc) || pc - record()->tool_low < record()->tool_high - record()->tool_low;
 }
 
-static bool is_inserted(const run_thread *t, uint64_t pc)
-{
-    return t->where == RUN_IN_CODE && !t->pending.present && moved_at(pc);
-}
+static bool is_inserted(const run_thread *t, const weave_context *c) { return !is_within(t, c) && moved_at(c->pc); }
 
 static uint64_t state_of(const weave_context *c)
 {
@@ -143,7 +149,7 @@ static uint64_t look(void)
             busy++;
             continue;
         }
-        as->busy = out ? MOVE_BUSY_NOT : t && is_inserted(t, as->ctx.pc) ? MOVE_BUSY_INSERTED : MOVE_BUSY_TOOL;
+        as->busy = out ? MOVE_BUSY_NOT : t && is_inserted(t, &as->ctx) ? MOVE_BUSY_INSERTED : MOVE_BUSY_TOOL;
         busy += !out;
         if (!out) continue;
         as->place = t ? at.place : 0;

@@ -279,6 +279,46 @@ class Live:
             if any(seen[k] != known[k] for k in known):
                 raise driver.Failed("calls and returns", *report.splitlines())
 
+    def waits_within(self):
+        """A report is had while the procedure waits that a routine stands in for: the routine holds nothing."""
+        folder = driver.fresh(f"{self.folder}/within")
+        with open(f"{folder}/tool.c", "w") as f:
+            f.write("#include <inlay.h>\n#include <inlay/wrap.h>\n#include <stdio.h>\nstatic long *seen;\n"
+                    "static long answer(long n) { seen[0]++; long r = inlay_call_original(answer, n); seen[1]++; return r; }\n"
+                    "static void image(inlay_image *i, void *arg) { (void)arg; if (inlay_image_is_main(i))\n"
+                    "    inlay_proc_wrap(inlay_image_proc_named(i, \"answer\"), (void (*)(void))answer, 0); }\n"
+                    "static void report(int status, void *arg) { (void)status, (void)arg;\n"
+                    "    fprintf(inlay_out(), \"%ld entered, %ld left\\n\", seen[0], seen[1]); }\n"
+                    "int main(int argc, char **argv) { inlay_init(&argc, &argv, \"within\"); seen = inlay_alloc(2 * sizeof *seen);\n"
+                    "    inlay_on_image_load(image, NULL); inlay_on_exit(report, NULL); return inlay_start(); }\n")
+        with open(f"{folder}/program.c", "w") as f:
+            f.write("#include <stdio.h>\n__attribute__((noinline)) long answer(long n) {\n    char line[99];\n"
+                    "    return fgets(line, sizeof line, stdin) ? printf(\"%ld %s\", n, line), fflush(stdout), n + 1 : -1;\n}\n"
+                    "int main(void) {\n    long n = 0;\n    while ((n = answer(n)) >= 0) {}\n    return 3;\n}\n")
+        made = driver.run([self.inlay, "cc", f"{folder}/tool.c", "-o", f"{folder}/tool"], LIMIT)
+        if made.status or driver.build("dynamic", f"{folder}/program.c", f"{folder}/program"):
+            raise driver.Failed("compile", *driver.as_lines(made.stderr))
+        with Conversation([f"{folder}/program"], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            self.attach(f"{folder}/tool", c.process.pid, "-o", f"{folder}/report")
+            c.say("two")
+            c.has_answered(2)
+            c.say("three")
+            c.has_answered(3)
+            wanted = b"2 entered, 1 left\n"
+            for _ in range(100):  # it answers in what is stood in for, and comes out a little later
+                done = driver.run([self.inlay, "report", str(c.process.pid)], LIMIT)
+                if done.stdout == wanted:
+                    break
+                time.sleep(0.05)
+            c.say("four")
+            answers, status = c.end()
+        if done.status or done.stdout != wanted:
+            raise driver.Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
+        if answers != b"0 one\n1 two\n2 three\n3 four\n" or status != 3:
+            raise driver.Failed(f"status {status}", repr(answers))
+
     def computing(self, name, work, means):
         """A program of one thread that works until it is told to stop, with the report of prof on its main."""
         program, source, folder = f"{self.folder}/{name}", f"{self.folder}/{name}.c", driver.fresh(f"{self.folder}/in-{name}")
@@ -594,7 +634,7 @@ def tests(live):
     for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
                        ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
         yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
-    for name in ("throws", "rings", "shared", "wraps", "blamed", "crowded", "reserved", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "contained", "elsewhere",
+    for name in ("throws", "rings", "shared", "wraps", "waits_within", "blamed", "crowded", "reserved", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "contained", "elsewhere",
                  "stopped", "killed"):
         yield name, getattr(live, name)
 
