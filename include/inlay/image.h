@@ -45,7 +45,8 @@ bool inlay_image_section(inlay_image *, unsigned k, inlay_section *out); /* k fr
 bool inlay_image_section_named(inlay_image *, const char *name, inlay_section *out);
 
 /* Where something of an image, by an address as the tool is shown it, lies in the process; and the opposite, for what
- * the program has in its registers and its memory. They differ in rewritten programs only. */
+ * the program has in its registers and its memory. They differ in rewritten programs only, and there when the program
+ * runs: in analysis routines and reports, not in callbacks that see code, which run in another process. */
 uint64_t inlay_address_real(uint64_t address);
 uint64_t inlay_address_shown(uint64_t real);
 

@@ -50,6 +50,7 @@ typedef struct inlay_memory {
     unsigned elements;       /* 1 unless masked */
     bool masked;
 } inlay_memory;
+/* Also of those that are no access (lea, a long nop): neither `read` nor `write`. */
 unsigned inlay_insn_memory_count(const inlay_insn *);
 inlay_memory inlay_insn_memory(const inlay_insn *, unsigned k);
 

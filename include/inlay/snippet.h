@@ -107,11 +107,11 @@ inlay_expr inlay_call_returning(void (*routine)(void), unsigned returns, unsigne
 #ifndef __cplusplus
 #define inlay_call(routine, ...)                                                                                       \
     inlay_call_returning((void (*)(void))(routine), INLAY_RETURNS((routine)INLAY_ZEROS(__VA_ARGS__)),                  \
-                         sizeof((inlay_expr[]){NULL, ##__VA_ARGS__}) / sizeof(inlay_expr) - 1,                         \
-                         (inlay_expr[]){NULL, ##__VA_ARGS__} + 1)
+                         sizeof((inlay_expr[]){NULL __VA_OPT__(, ) __VA_ARGS__}) / sizeof(inlay_expr) - 1,             \
+                         (inlay_expr[]){NULL __VA_OPT__(, ) __VA_ARGS__} + 1)
 /* (0, 0), a zero for each argument: a call with them, which is never made, has a type. */
 #define INLAY_ZEROS(...)                                                                                               \
-    INLAY_EIGHTEENTH(0, ##__VA_ARGS__, (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),                               \
+    INLAY_EIGHTEENTH(0 __VA_OPT__(, ) __VA_ARGS__, (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),                   \
                      (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),        \
                      (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),                    \
                      (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0, 0, 0, 0),   \

@@ -22,7 +22,8 @@
 extern "C" {
 #endif
 
-typedef struct inlay_scope inlay_scope; /* for ever */
+typedef struct inlay_scope inlay_scope; /* for ever; does not travel into a rewritten program: what a report is to show
+                                         * is kept in memory from inlay_alloc, under its name (inlay_scope_variable) */
 
 /* Names as they are seen at an address of the image; 0: of the whole image only. NULL: memory is used up. */
 inlay_scope *inlay_scope_new(inlay_image *, uint64_t address);

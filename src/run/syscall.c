@@ -158,5 +158,7 @@ void run_syscall(run_thread *t)
         const run_syscall_row *row = row_of(nr);
         if (row) inl_log(INL_LOG_SYSCALL, "%s -> %ld", row->name, answer);
     }
-    if (watched && run_here.client.syscall_exit) run_here.client.syscall_exit(run_here.client.arg, t, c, nr);
+    bool comes_back = answer != RUN_NO_ANSWER;
+    if (watched && comes_back && run_here.client.syscall_exit)
+        run_here.client.syscall_exit(run_here.client.arg, t, c, nr);
 }

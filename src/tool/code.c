@@ -171,6 +171,7 @@ inlay_proc *tool_code_proc(const weave_run *run) { return code_view_behind(run)-
 
 inlay_block *inlay_proc_block_first(inlay_proc *p)
 {
+    if (!p) return NULL;
     bool entered = tool_enter();
     code_view *v = view_of(p);
     tool_leave(entered);

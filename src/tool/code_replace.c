@@ -31,6 +31,10 @@ bool inlay_proc_replace(inlay_proc *p, inlay_expr result)
 {
     char mistake[sizeof tool_here.mistake];
     const char *why = result ? "out of memory" : tool_mistaken(mistake, sizeof mistake);
+    if (!p) {
+        tool_say_limited("cannot replace a procedure that is NULL: what was looked up is not there");
+        return false;
+    }
     bool entered = tool_enter(), good = false;
     tool_code *c = code_of(p->image);
     if (tool_here.run_arena) {

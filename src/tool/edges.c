@@ -16,6 +16,7 @@ static inlay_point *at_beginning(inlay_block *to, const weave_insn *from)
 
 inlay_point *inlay_edge_point(inlay_block *from, unsigned k)
 {
+    if (!from) return tool_point_of_nothing("a point of a block");
     inlay_insn *last = inlay_block_last(from);
     const weave_insn *insn = (const weave_insn *)last;
     if (k >= inlay_block_successor_count(from)) return tool_no_point(insn, "there is no such edge behind");
@@ -33,6 +34,7 @@ inlay_point *inlay_edge_point(inlay_block *from, unsigned k)
 inlay_point *inlay_call_return(inlay_insn *call)
 {
     const weave_insn *i = (const weave_insn *)call;
+    if (!call) return tool_point_of_nothing("a point of an instruction");
     if (!inlay_insn_is_call(call)) return tool_no_point(i, "it is no call:");
     if (!i->run->view) return tool_no_point(i, "only the static view knows where control comes back of");
     inlay_block *b = (inlay_block *)&i->run->blocks[i->block];

@@ -44,7 +44,19 @@ inlay_point *tool_no_point(const weave_insn *i, const char *what)
     return NULL;
 }
 
-inlay_point *inlay_before(inlay_insn *insn) { return code_point(POINT_BEFORE, (weave_insn *)insn); }
+/* Where something was looked up, and is not there. */
+inlay_point *tool_point_of_nothing(const char *what)
+{
+    snprintf(tool_here.refusal, sizeof tool_here.refusal, "%s that is NULL: what was looked up is not there", what);
+    return NULL;
+}
+
+static const char no_insn[] = "a point of an instruction", no_block[] = "a point of a block";
+
+inlay_point *inlay_before(inlay_insn *insn)
+{
+    return insn ? code_point(POINT_BEFORE, (weave_insn *)insn) : tool_point_of_nothing(no_insn);
+}
 
 inlay_point *tool_point_guarded(inlay_insn *insn, inlay_expr condition)
 {
@@ -55,6 +67,7 @@ inlay_point *tool_point_guarded(inlay_insn *insn, inlay_expr condition)
 inlay_point *inlay_after(inlay_insn *insn)
 {
     weave_insn *i = (weave_insn *)insn;
+    if (!i) return tool_point_of_nothing(no_insn);
     if (i->in.flow != ISA_FLOW_NEXT) return tool_no_point(i, "there is no point after");
     return code_point(POINT_AFTER, i);
 }
@@ -62,6 +75,7 @@ inlay_point *inlay_after(inlay_insn *insn)
 inlay_point *inlay_taken_edge(inlay_insn *insn)
 {
     weave_insn *i = (weave_insn *)insn;
+    if (!i) return tool_point_of_nothing(no_insn);
     if (!inlay_insn_is_branch(insn)) return tool_no_point(i, "there is no taken edge of");
     return code_point(POINT_TAKEN, i);
 }
@@ -75,19 +89,26 @@ static inlay_point *head_point(weave_block *b)
 inlay_point *inlay_block_entry(inlay_block *block)
 {
     weave_block *b = (weave_block *)block;
+    if (!b) return tool_point_of_nothing(no_block);
     return b->fallen_into ? head_point(b) : point(POINT_BEFORE, b->run, b->first, NULL);
 }
 
 inlay_point *inlay_block_anywhere(inlay_block *block)
 {
     weave_block *b = (weave_block *)block;
+    if (!b) return tool_point_of_nothing(no_block);
     if (b->fallen_into) return head_point(b);
     return point(POINT_ANYWHERE, b->run, (uint32_t)(b - b->run->blocks), NULL);
 }
 
-inlay_point *inlay_proc_entry(inlay_proc *p) { return point(POINT_PROC_ENTRY, NULL, 0, p); }
-inlay_point *inlay_proc_exit(inlay_proc *p) { return point(POINT_PROC_EXIT, NULL, 0, p); }
-inlay_point *inlay_proc_return(inlay_proc *p) { return point(POINT_PROC_RETURN, NULL, 0, p); }
+static inlay_point *proc_point(point_kind kind, inlay_proc *p)
+{
+    return p ? point(kind, NULL, 0, p) : tool_point_of_nothing("a point of a procedure");
+}
+
+inlay_point *inlay_proc_entry(inlay_proc *p) { return proc_point(POINT_PROC_ENTRY, p); }
+inlay_point *inlay_proc_exit(inlay_proc *p) { return proc_point(POINT_PROC_EXIT, p); }
+inlay_point *inlay_proc_return(inlay_proc *p) { return proc_point(POINT_PROC_RETURN, p); }
 
 uint32_t tool_point_insn(const inlay_point *p)
 {

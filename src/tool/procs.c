@@ -100,6 +100,7 @@ inlay_proc *inlay_proc_at(uint64_t address) { return inlay_process_proc_at(inlay
 
 inlay_proc *inlay_image_proc_first(inlay_image *i)
 {
+    if (!i) return NULL;
     bool entered = tool_enter();
     inlay_proc *p = ask_procs(i) ? proc_by_index(i, 0) : NULL;
     tool_leave(entered);
@@ -108,6 +109,7 @@ inlay_proc *inlay_image_proc_first(inlay_image *i)
 
 inlay_proc *inlay_proc_next(const inlay_proc *p)
 {
+    if (!p) return NULL;
     bool entered = tool_enter();
     inlay_proc *next = proc_by_index(p->image, p->index + 1);
     tool_leave(entered);
@@ -116,6 +118,7 @@ inlay_proc *inlay_proc_next(const inlay_proc *p)
 
 inlay_proc *inlay_image_proc_named(inlay_image *i, const char *name)
 {
+    if (!i) return NULL;
     bool entered = tool_enter();
     inlay_proc *found = NULL;
     if (ask_procs(i) && i->procs) {
@@ -129,7 +132,7 @@ inlay_proc *inlay_image_proc_named(inlay_image *i, const char *name)
     return found;
 }
 
-const char *inlay_proc_name(const inlay_proc *p) { return p->name; }
+const char *inlay_proc_name(const inlay_proc *p) { return p ? p->name : "?"; }
 
 bool inlay_proc_is_resolver(const inlay_proc *p)
 {

@@ -262,6 +262,7 @@ inlay_point *tool_point_guarded(inlay_insn *before, inlay_expr condition);
 uint32_t tool_point_insn(const inlay_point *); /* the instruction's index in the run */
 /* NULL, and what is inserted there is refused with "WHAT jz at 0x...". */
 inlay_point *tool_no_point(const weave_insn *, const char *what);
+inlay_point *tool_point_of_nothing(const char *what);
 
 /* --- images.c, procs.c --- */
 /* In a carried tool there is no module: the handles are what the instrumentor left, and the file is

@@ -50,6 +50,11 @@ MISTAKES = {
     "no second": ("inlay_insert(p, inlay_sequence(inlay_count(&c, 1), NULL))", START, None,
                   REFUSED + "inlay_sequence: its second part is NULL"),
     "no counter": ("inlay_insert(p, inlay_count(NULL, 1))", START, None, REFUSED + "a counter that is NULL"),
+    "no procedure": ("inlay_insert(inlay_proc_entry(inlay_image_proc_named(inlay_image_at(1), \"gone\")), inlay_count(&c, 1))", START,
+                     None, "a point of a procedure that is NULL: what was looked up is not there"),
+    "no instruction": ("inlay_insert(inlay_after(NULL), inlay_count(&c, 1))", START, None, "a point of an instruction that is NULL"),
+    "no edge": ("inlay_insert(inlay_edge_point(NULL, 0), inlay_count(&c, 1))", START, None, "a point of a block that is NULL"),
+    "no replacement": ("inlay_proc_replace(NULL, inlay_const(1))", START, None, "cannot replace a procedure that is NULL"),
     "old mistake": ("(void)inlay_count(NULL, 1); inlay_insert(p, inlay_count(&c, 1)); inlay_insert(p, NULL)", START, None,
                     REFUSED + "an empty snippet"),
     "vector": ("inlay_insert(p, inlay_count_by(&c, inlay_register(INLAY_XMM0)))", START, None,
@@ -60,6 +65,28 @@ MISTAKES = {
     "late option": ("", 'inlay_option_uint(&number, "number", 0, "late"); ' + START, None,
                     "--number is declared too late.*before it calls inlay_init"),
 }
+
+
+ENDS = """#include <signal.h>
+static int n;
+static void handler(int signo) { n += signo == SIGUSR1; }
+int main(void) { signal(SIGUSR1, handler); for (int i = 0; i < 3; i++) raise(SIGUSR1); return n; }
+"""
+ENDS_TOOL = """#include <inlay.h>
+static unsigned *seen;
+static void begins(inlay_thread *t, inlay_syscall *s, void *arg) { (void)t, (void)arg, seen[0] += s->number == 15; }
+static void ends(inlay_thread *t, inlay_syscall *s, void *arg) { (void)t, (void)arg, seen[1] += s->number == 15; }
+static void report(int status, void *arg) { (void)status, (void)arg; fprintf(inlay_out(), "%u begun, %u ended\\n", seen[0], seen[1]); }
+int main(int argc, char **argv)
+{
+    inlay_init(&argc, &argv, "ends of handlers");
+    seen = inlay_alloc(2 * sizeof *seen);
+    inlay_on_syscall_entry(begins, NULL);
+    inlay_on_syscall_exit(ends, NULL);
+    inlay_on_exit(report, NULL);
+    return inlay_start();
+}
+"""
 
 
 class Guide:
@@ -154,6 +181,35 @@ class Guide:
         if done.status != status or not re.search(text, done.stderr.decode()):
             raise Failed(f"status {done.status}", *driver.as_lines(done.stderr)[:4])
 
+    def no_exit(self):
+        """What does not come back has no exit: a handler's end is a system call of that kind."""
+        tool, program, source = f"{self.folder}/ends-tool", f"{self.folder}/ends", f"{self.folder}/ends.c"
+        for text, argv in ((ENDS_TOOL, [self.inlay, "cc", source, "-o", tool]), (ENDS, ["cc", "-O1", source, "-o", program])):
+            with open(source, "w", encoding="utf-8") as f:
+                f.write(text)
+            if driver.run(argv, LIMIT).status:
+                raise Failed("not compiled")
+        driver.rewrite(self.inlay, [tool, "--with-libs", driver.fresh(f"{self.folder}/ends-new"), program], LIMIT)
+        for argv in ([self.inlay, "run", tool, "--", program], [self.inlay, "run", "--engine=live", tool, "--", program],
+                     [f"{self.folder}/ends-new/ends"]):
+            if self.result(argv, status=3, same=False) != ["3 begun, 0 ended"]:
+                raise Failed("ends of handlers", *self.result(argv, status=3, same=False))
+
+    def nested(self, suffix):
+        """A call's value is another one's argument."""
+        source, tool = f"{self.folder}/nested{suffix}", f"{self.folder}/nested"
+        call = "inlay_call(take, inlay_call(add, inlay_call(twice, inlay_const(3)), inlay_call(five)))"
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(TOOL.replace("BLOCK", f"inlay_insert(p, {call})").replace("MAIN", START).replace("number;\n", "number;\n"
+                    "static uint64_t twice(uint64_t a) { return 2 * a; }\nstatic uint64_t add(uint64_t a, uint64_t b) { return a + b; }\n"
+                    "static uint64_t five(void) { return 5; }\nstatic void take(uint64_t a) { number += a == 11; number += 1000000 * (a != 11); }\n", 1))
+        made = driver.run([self.inlay, "cc", "-Wall", "-Wextra", "-Werror", "-O2", source, "-o", tool], LIMIT)
+        if made.status:
+            raise Failed("the compiler", *driver.as_lines(made.stderr)[:6])
+        for blocks in self.under_jit(tool), self.rewritten(tool):
+            if not 100 < int(blocks[0]) < 1000000:  # another value would count a million
+                raise Failed("calls", *blocks)
+
     def wrong_names(self):
         script = f"{self.folder}/script"
         with open(script, "w", encoding="utf-8") as f:
@@ -174,7 +230,8 @@ def main():
         results.count("compile", wrong)
         checks = {"jit": lambda: guide.promises(guide.under_jit), "rewritten": lambda: guide.promises(guide.rewritten),
                   "tails": guide.tails, "jumps out": guide.jumps_out, "nth call": guide.nth_call,
-                  "wrong names": guide.wrong_names}
+                  "wrong names": guide.wrong_names, "no exit": guide.no_exit,
+                  "nested.c": lambda: guide.nested(".c"), "nested.cc": lambda: guide.nested(".cc")}
         for name in MISTAKES:
             for suffix in (".c", ".cc") if MISTAKES[name][2] else (".c",):
                 checks[f"{name}{suffix}"] = lambda n=name, s=suffix: guide.mistake(n, s)
