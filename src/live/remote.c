@@ -6,7 +6,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +18,6 @@
 #include <unistd.h>
 
 enum { SYSCALL_STOP = SIGTRAP | 0x80 };
-
-static inl_status fail_ptrace(remote *r, const char *what, inl_error *e)
-{
-    if (errno == ESRCH) r->gone = true;
-    inl_status code = errno == ESRCH ? INL_ERR_NOT_FOUND : INL_ERR_SYSTEM;
-    return inl_fail(e, code, "%s in process %d failed: %s", what, r->pid, strerror(errno));
-}
 
 /* Of a process of another width or instruction set there are fewer, or others. */
 static bool get_registers(const remote *r, struct user_regs_struct *u)
@@ -88,14 +80,14 @@ static inl_status go_on_with(remote *r, enum __ptrace_request how, int signo, in
 {
     enum { STEP = 1 /* seconds: it has come to a call that waits */ };
     for (;;) {
-        if (ptrace(how, r->pid, 0, (long)signo) != 0) return fail_ptrace(r, "letting it go on", e);
+        if (ptrace(how, r->pid, 0, (long)signo) != 0) return remote_fail(r, "letting it go on", e);
         pid_t got = wait_for_stop(r, status, how == PTRACE_SINGLESTEP ? STEP : 0);
         const bool waits = got == 0;
         if (waits) {
             ptrace(PTRACE_INTERRUPT, r->pid, 0, 0L);
             got = wait_for_stop(r, status, 0);
         }
-        if (got < 0) return fail_ptrace(r, "waitpid", e);
+        if (got < 0) return remote_fail(r, "waitpid", e);
         if (!WIFSTOPPED(*status)) {
             r->gone = true;
             return inl_fail(e, INL_ERR_NOT_FOUND, "process %d ended while the tool was put into it", r->pid);
@@ -136,7 +128,7 @@ static inl_status hold_signals(remote *r, inl_error *e)
     if (ptrace(PTRACE_GETSIGMASK, r->pid, sizeof r->sigmask, &r->sigmask) == 0 &&
         ptrace(PTRACE_SETSIGMASK, r->pid, sizeof all, &all) == 0)
         return INL_OK;
-    return fail_ptrace(r, "holding signals back", e);
+    return remote_fail(r, "holding signals back", e);
 }
 
 bool remote_wait_for_exec(pid_t pid)
@@ -159,7 +151,7 @@ inl_status remote_begin_at(remote *r, pid_t pid, inl_error *e)
     inl_status s = hold_signals(r, e);
     if (s == INL_OK) s = run_to_syscall(r, e); /* the end of execve itself */
     if (s != INL_OK) return s;
-    if (!get_registers(r, &r->regs)) return fail_ptrace(r, "reading registers", e);
+    if (!get_registers(r, &r->regs)) return remote_fail(r, "reading registers", e);
     if (!remote_is_ours(r)) return inl_fail(e, INL_ERR_UNSUPPORTED, "the program is not of this architecture");
     return INL_OK;
 }
@@ -175,7 +167,7 @@ inl_status remote_begin(remote *r, pid_t pid, inl_error *e)
     r->code_word = ptrace(PTRACE_PEEKTEXT, pid, r->code_at, 0);
     if (errno || ptrace(PTRACE_POKETEXT, pid, r->code_at, word) != 0) {
         r->code_at = 0;
-        return fail_ptrace(r, "writing at the entry point", e);
+        return remote_fail(r, "writing at the entry point", e);
     }
     r->code_put = true;
     return INL_OK;
@@ -184,25 +176,25 @@ inl_status remote_begin(remote *r, pid_t pid, inl_error *e)
 inl_status remote_take(remote *r, pid_t tid, inl_error *e)
 {
     *r = (remote){.pid = tid, .slot = r->slot, .is_first = r->is_first};
-    if (!get_registers(r, &r->regs)) return fail_ptrace(r, "reading registers", e);
+    if (!get_registers(r, &r->regs)) return remote_fail(r, "reading registers", e);
     if (!remote_is_ours(r)) return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d is not of this architecture", tid);
     long nr = remote_registers_number(&r->regs);
     r->restarts = nr > 0 ? (uint64_t)nr : 0;
     remote_registers_restart(&r->regs);
     remote_leave_sequence(r);
-    if (!set_registers(r, &r->regs)) return fail_ptrace(r, "writing registers", e);
+    if (!set_registers(r, &r->regs)) return remote_fail(r, "writing registers", e);
     if (ptrace(PTRACE_GETSIGMASK, r->pid, sizeof r->sigmask, &r->sigmask) == 0) return INL_OK;
-    return fail_ptrace(r, "reading the mask of signals", e);
+    return remote_fail(r, "reading the mask of signals", e);
 }
 
 /* Registers and memory are as a call needs them. */
 static inl_status call_now(remote *r, struct user_regs_struct *u, long *answer, inl_error *e)
 {
-    if (!set_registers(r, u)) return fail_ptrace(r, "writing registers", e);
+    if (!set_registers(r, u)) return remote_fail(r, "writing registers", e);
     inl_status s = run_to_syscall(r, e);
     if (s == INL_OK) s = run_to_syscall(r, e);
     if (s != INL_OK) return s;
-    if (!get_registers(r, u)) return fail_ptrace(r, "reading registers", e);
+    if (!get_registers(r, u)) return remote_fail(r, "reading registers", e);
     *answer = remote_registers_answer(u);
     return INL_OK;
 }
@@ -213,40 +205,6 @@ inl_status remote_call(remote *r, long *answer, long nr, const long args[6], inl
     remote_registers_call(&u, r->slot ? MOVE_PARK_CALL : r->code_at, nr, args);
     if (r->slot) remote_registers_set_sp(&u, r->slot);
     return call_now(r, &u, answer, e);
-}
-
-inl_status remote_read(remote *r, uint64_t from, void *to, size_t size, inl_error *e)
-{
-    struct iovec here = {to, size}, there = {(void *)from, size};
-    if (process_vm_readv(r->pid, &here, 1, &there, 1, 0) == (ssize_t)size) return INL_OK;
-    return fail_ptrace(r, "reading memory", e);
-}
-
-inl_status remote_write(remote *r, uint64_t to, const void *from, size_t size, inl_error *e)
-{
-    struct iovec here = {(void *)from, size}, there = {(void *)to, size};
-    if (process_vm_writev(r->pid, &here, 1, &there, 1, 0) == (ssize_t)size) return INL_OK;
-    return fail_ptrace(r, "writing memory", e);
-}
-
-inl_status remote_write_words(remote *r, const uint64_t *at, const uint64_t *values, size_t count, inl_error *e)
-{
-    struct iovec here = {(void *)values, count * sizeof *values}, there[REMOTE_WORDS_MOST];
-    for (size_t i = 0; i < count; i++) there[i] = (struct iovec){(void *)at[i], sizeof *values};
-    if (!count || process_vm_writev(r->pid, &here, 1, there, count, 0) == (ssize_t)here.iov_len) return INL_OK;
-    return fail_ptrace(r, "writing memory", e);
-}
-
-/* Pages that the process may only execute are written to as well, its own copies. */
-inl_status remote_patch(remote *r, uint64_t to, const void *from, size_t size, inl_error *e)
-{
-    char path[32];
-    snprintf(path, sizeof path, "/proc/%d/mem", r->pid);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    bool done = fd >= 0 && pwrite(fd, from, size, (off_t)to) == (ssize_t)size;
-    inl_status s = done ? INL_OK : fail_ptrace(r, "writing over code", e);
-    if (fd >= 0) close(fd);
-    return s;
 }
 
 /* At a call's begin: the call is not made. */
@@ -278,7 +236,7 @@ static inl_status pass_stop(remote *r, int status, bool *held, inl_error *e)
     if (holds) return INL_OK;
     if (signo == SIGSTOP) r->stop_signal = signo;
     if (ptrace(PTRACE_CONT, r->pid, 0, signo == SIGSTOP ? 0L : (long)signo) == 0) return INL_OK;
-    return fail_ptrace(r, "letting it go on", e);
+    return remote_fail(r, "letting it go on", e);
 }
 
 /* Until the word says that it waits. */
@@ -302,13 +260,13 @@ static inl_status leave_alone(remote *r, uint64_t word, inl_error *e)
 {
     uint64_t state = MOVE_ALONE_GOES;
     inl_status s = remote_write(r, word, &state, sizeof state, e);
-    if (s == INL_OK && ptrace(PTRACE_CONT, r->pid, 0, 0L) != 0) s = fail_ptrace(r, "letting it go on", e);
+    if (s == INL_OK && ptrace(PTRACE_CONT, r->pid, 0, 0L) != 0) s = remote_fail(r, "letting it go on", e);
     if (s == INL_OK) s = await_end(r, word, &state, e);
-    if (s == INL_OK && ptrace(PTRACE_INTERRUPT, r->pid, 0, 0L) != 0) s = fail_ptrace(r, "stopping it", e);
+    if (s == INL_OK && ptrace(PTRACE_INTERRUPT, r->pid, 0, 0L) != 0) s = remote_fail(r, "stopping it", e);
     for (bool held = false; s == INL_OK && !held;) {
         int status = 0;
         pid_t got = wait_for_stop(r, &status, 0);
-        s = got < 0 ? fail_ptrace(r, "waitpid", e) : pass_stop(r, status, &held, e);
+        s = got < 0 ? remote_fail(r, "waitpid", e) : pass_stop(r, status, &held, e);
     }
     if (s == INL_OK) s = remote_read(r, word, &state, sizeof state, e);
     if (s == INL_OK && state != MOVE_ALONE_DONE) {
@@ -372,7 +330,7 @@ inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, bool 
     int status, signo = 0;
     bool inside = false;
     remote_registers_jump(&u, pc, sp);
-    if (!set_registers(r, &u)) return fail_ptrace(r, "writing registers", e);
+    if (!set_registers(r, &u)) return remote_fail(r, "writing registers", e);
     for (;;) {
         inl_status s = go_on_with(r, PTRACE_SYSCALL, signo, &status, e);
         if (s != INL_OK) return s;
@@ -381,7 +339,7 @@ inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, bool 
         if (WSTOPSIG(status) != SYSCALL_STOP) continue;
         inside = !inside;
         if (!inside) continue;
-        if (!get_registers(r, &u)) return fail_ptrace(r, "reading registers", e);
+        if (!get_registers(r, &u)) return remote_fail(r, "reading registers", e);
         long nr = remote_registers_number(&u);
         bool there = remote_registers_pc(&u) == until, ends = nr == SYS_exit_group || nr == SYS_exit;
         uint64_t word = begins_alone(r, nr);
@@ -417,14 +375,14 @@ static inl_status let_faults_in(remote *r, bool in, inl_error *e)
     static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
     for (unsigned i = 0; in && i < sizeof faults / sizeof *faults; i++) mask &= ~(1ull << (faults[i] - 1));
     if (ptrace(PTRACE_SETSIGMASK, r->pid, sizeof mask, &mask) == 0) return INL_OK;
-    return fail_ptrace(r, "setting the mask of signals", e);
+    return remote_fail(r, "setting the mask of signals", e);
 }
 
 /* The next stop, or none in time: then the thread is stopped, wherever it is. */
 static inl_status wait_with(remote *r, unsigned patience, int *status, inl_error *e)
 {
     pid_t got = wait_for_stop(r, status, patience);
-    if (got < 0) return fail_ptrace(r, "waitpid", e);
+    if (got < 0) return remote_fail(r, "waitpid", e);
     if (got > 0 && WIFSTOPPED(*status)) return INL_OK;
     if (got > 0) {
         r->gone = true;
@@ -448,7 +406,7 @@ static inl_status run_call(remote *r, bool faults_end, unsigned patience, uint64
     uint64_t faulted = 0;
     int status, signo = 0;
     for (bool inside = false;;) {
-        if (ptrace(PTRACE_SYSCALL, r->pid, 0, (long)signo) != 0) return fail_ptrace(r, "letting it go on", e);
+        if (ptrace(PTRACE_SYSCALL, r->pid, 0, (long)signo) != 0) return remote_fail(r, "letting it go on", e);
         inl_status s = wait_with(r, patience, &status, e);
         if (s != INL_OK) return s;
         bool call = WSTOPSIG(status) == SYSCALL_STOP;
@@ -456,7 +414,7 @@ static inl_status run_call(remote *r, bool faults_end, unsigned patience, uint64
         if (call) inside = !inside;
         if (signo == SIGSTOP) r->stop_signal = signo;
         if (signo && !is_fault(signo)) signo = 0;
-        if (!get_registers(r, &u)) return fail_ptrace(r, "reading registers", e);
+        if (!get_registers(r, &u)) return remote_fail(r, "reading registers", e);
         if (signo && (faults_end || faulted == remote_registers_pc(&u)))
             return inl_fail_at(e, INL_ERR_SYSTEM, remote_registers_pc(&u),
                                "the procedure that was called has failed at 0x%llx: %s",
@@ -481,7 +439,7 @@ inl_status remote_run_call(remote *r, const remote_call_frame *f, uint64_t sp, u
     struct user_regs_struct u = r->regs;
     remote_registers_frame(&u, f, sp);
     inl_status s = let_faults_in(r, true, e);
-    if (s == INL_OK && !set_registers(r, &u)) s = fail_ptrace(r, "writing registers", e);
+    if (s == INL_OK && !set_registers(r, &u)) s = remote_fail(r, "writing registers", e);
     if (s == INL_OK) s = run_call(r, f->faults_end, patience, results, e);
     inl_error ignored;
     if (!r->gone) let_faults_in(r, false, &ignored);
@@ -495,7 +453,7 @@ inl_status remote_next(remote *r, int signo, remote_stop *stop, inl_error *e)
     struct __ptrace_syscall_info call;
     inl_status s = go_on_with(r, PTRACE_SYSCALL, signo, &status, e);
     if (s != INL_OK) return s;
-    if (!get_registers(r, &r->regs)) return fail_ptrace(r, "reading registers", e);
+    if (!get_registers(r, &r->regs)) return remote_fail(r, "reading registers", e);
     *stop = (remote_stop){.kind = REMOTE_SIGNAL, .signo = status >> 16 ? 0 : WSTOPSIG(status)};
     if (WSTOPSIG(status) != SYSCALL_STOP) {
         bool faults = stop->signo && ptrace(PTRACE_GETSIGINFO, r->pid, 0, &why) == 0 && why.si_code > 0;
@@ -503,7 +461,7 @@ inl_status remote_next(remote *r, int signo, remote_stop *stop, inl_error *e)
         return INL_OK;
     }
     if (ptrace(PTRACE_GET_SYSCALL_INFO, r->pid, sizeof call, &call) <= 0)
-        return fail_ptrace(r, "asking for its system call", e);
+        return remote_fail(r, "asking for its system call", e);
     if (call.op == PTRACE_SYSCALL_INFO_ENTRY) {
         stop->kind = REMOTE_CALL_BEGINS;
         stop->nr = (long)call.entry.nr;
@@ -517,7 +475,7 @@ inl_status remote_next(remote *r, int signo, remote_stop *stop, inl_error *e)
 
 inl_status remote_set_registers(remote *r, inl_error *e)
 {
-    return set_registers(r, &r->regs) ? INL_OK : fail_ptrace(r, "writing registers", e);
+    return set_registers(r, &r->regs) ? INL_OK : remote_fail(r, "writing registers", e);
 }
 
 inl_status remote_vectors(remote *r, void **state, size_t *size, inl_error *e)
@@ -527,7 +485,7 @@ inl_status remote_vectors(remote *r, void **state, size_t *size, inl_error *e)
     struct iovec all = {*state, ROOM};
     if (!*state) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     if (ptrace(PTRACE_GETREGSET, r->pid, remote_vector_set, &all) != 0)
-        return fail_ptrace(r, "reading vector registers", e);
+        return remote_fail(r, "reading vector registers", e);
     *size = all.iov_len;
     return INL_OK;
 }
@@ -536,7 +494,7 @@ inl_status remote_set_vectors(remote *r, const void *state, size_t size, inl_err
 {
     struct iovec all = {(void *)state, size};
     if (ptrace(PTRACE_SETREGSET, r->pid, remote_vector_set, &all) == 0) return INL_OK;
-    return fail_ptrace(r, "writing vector registers", e);
+    return remote_fail(r, "writing vector registers", e);
 }
 
 static bool set_mask(const remote *r, uint64_t mask)
@@ -564,7 +522,7 @@ inl_status remote_park(remote *r, inl_error *e)
     inl_status s = remote_tell(r, e);
     if (s != INL_OK) return s;
     remote_registers_jump(&u, MOVE_PARK_AFTER, r->slot);
-    if (!set_registers(r, &u) || !set_mask(r, ~0ull)) return fail_ptrace(r, "holding signals back", e);
+    if (!set_registers(r, &u) || !set_mask(r, ~0ull)) return remote_fail(r, "holding signals back", e);
     r->is_parked = true;
     return INL_OK;
 }
@@ -572,7 +530,7 @@ inl_status remote_park(remote *r, inl_error *e)
 inl_status remote_unpark(remote *r, inl_error *e)
 {
     if ((r->is_parked && !set_mask(r, r->sigmask)) || !set_registers(r, &r->regs))
-        return fail_ptrace(r, "writing registers", e);
+        return remote_fail(r, "writing registers", e);
     r->is_parked = false;
     return INL_OK;
 }
@@ -581,13 +539,13 @@ inl_status remote_unpark(remote *r, inl_error *e)
 static inl_status call_instead(remote *r, uint64_t returns, long *answer, long nr, const long args[6], inl_error *e)
 {
     struct user_regs_struct u;
-    inl_status s = set_mask(r, ~0ull) ? run_to_syscall(r, e) : fail_ptrace(r, "holding signals back", e);
+    inl_status s = set_mask(r, ~0ull) ? run_to_syscall(r, e) : remote_fail(r, "holding signals back", e);
     if (s != INL_OK) return s;
-    if (!get_registers(r, &u)) return fail_ptrace(r, "reading registers", e);
+    if (!get_registers(r, &u)) return remote_fail(r, "reading registers", e);
     remote_registers_instead(&u, returns, nr, args);
-    if (!set_registers(r, &u)) return fail_ptrace(r, "writing registers", e);
+    if (!set_registers(r, &u)) return remote_fail(r, "writing registers", e);
     s = run_to_syscall(r, e);
-    if (s == INL_OK && !get_registers(r, &u)) s = fail_ptrace(r, "reading registers", e);
+    if (s == INL_OK && !get_registers(r, &u)) s = remote_fail(r, "reading registers", e);
     if (s == INL_OK) *answer = remote_registers_answer(&u);
     return s;
 }
@@ -607,9 +565,9 @@ inl_status remote_call_alone(remote *r, uint64_t returns, long *answer, long nr,
     if (s == INL_OK) {
         remote_registers_return(&u, returns, at);
         s = set_registers(r, &u) ? call_instead(r, returns, answer, nr, args, e)
-                                 : fail_ptrace(r, "writing registers", e);
+                                 : remote_fail(r, "writing registers", e);
         if (!r->gone && !(set_mask(r, r->sigmask) && set_registers(r, &r->regs)))
-            s = fail_ptrace(r, "writing registers", e);
+            s = remote_fail(r, "writing registers", e);
         if (!r->gone) remote_write(r, at, before, size, &ignored);
     }
     free(frame);
@@ -637,7 +595,7 @@ inl_status remote_step(remote *r, inl_error *e)
     remote_read(r, remote_registers_pc(&r->regs), code, sizeof code, &ignored);
     const uint64_t trap = r->sigmask & 1ull << (SIGTRAP - 1);
     inl_status s = remote_unpark(r, e);
-    if (s == INL_OK && trap && !set_mask(r, r->sigmask & ~trap)) s = fail_ptrace(r, "setting the mask of signals", e);
+    if (s == INL_OK && trap && !set_mask(r, r->sigmask & ~trap)) s = remote_fail(r, "setting the mask of signals", e);
     if (s != INL_OK) return s;
     do {
         s = go_on_with(r, PTRACE_SINGLESTEP, signo, &status, e);
@@ -665,14 +623,14 @@ static bool stands_where_it_was(remote *r, inl_error *e)
 inl_status remote_give_back(remote *r, inl_error *e)
 {
     if (stands_where_it_was(r, e) && ptrace(PTRACE_DETACH, r->pid, 0, (long)r->stop_signal) == 0) return INL_OK;
-    return fail_ptrace(r, "letting it go", e);
+    return remote_fail(r, "letting it go", e);
 }
 
 inl_status remote_leave_parked(remote *r, inl_error *e)
 {
     inl_status s = remote_park(r, e);
     if (s == INL_OK && ptrace(PTRACE_DETACH, r->pid, 0, (long)r->stop_signal) != 0)
-        s = fail_ptrace(r, "letting it go", e);
+        s = remote_fail(r, "letting it go", e);
     return s;
 }
 
@@ -681,7 +639,7 @@ inl_status remote_keep(remote *r, inl_error *e)
     if (r->stop_signal) syscall(SYS_tkill, r->pid, r->stop_signal); /* waits until it goes on */
     r->stop_signal = 0;
     if (stands_where_it_was(r, e) && ptrace(PTRACE_SETOPTIONS, r->pid, 0, PTRACE_O_TRACESYSGOOD) == 0) return INL_OK;
-    return fail_ptrace(r, "keeping it", e);
+    return remote_fail(r, "keeping it", e);
 }
 
 inl_status remote_go(remote *r, uint64_t pc, uint64_t sp, inl_error *e)
@@ -691,7 +649,7 @@ inl_status remote_go(remote *r, uint64_t pc, uint64_t sp, inl_error *e)
     if (ptrace(PTRACE_POKETEXT, r->pid, r->code_at, r->code_word) != 0 || !set_registers(r, &u) ||
         ptrace(PTRACE_SETSIGMASK, r->pid, sizeof r->sigmask, &r->sigmask) != 0 ||
         ptrace(PTRACE_DETACH, r->pid, 0, (long)r->stop_signal) != 0)
-        return fail_ptrace(r, "starting the tool", e);
+        return remote_fail(r, "starting the tool", e);
     return INL_OK;
 }
 

@@ -39,6 +39,8 @@ typedef struct remote {
     siginfo_t held;  /* this one */
 } remote;
 
+/* errno says why; a process that is not there any more is gone. */
+inl_status remote_fail(remote *, const char *what, inl_error *);
 /* A child that was seized with PTRACE_O_TRACEEXEC: up to its exec. False: it has ended instead. */
 bool remote_wait_for_exec(pid_t pid);
 /* `pid` is at PTRACE_EVENT_EXEC. */
