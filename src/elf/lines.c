@@ -18,9 +18,9 @@ static void walk_lines(debug_lines *l, const elf_writer *w)
     move_map_walk insns = move_map_from(w->plan, 0);
     for (move_map m; move_map_next(&insns, &m);) {
         uint64_t now = w->text_at + m.new_off;
-        const char *file;
-        unsigned line;
-        if (image_line_at(w->im, m.old_addr - w->plan->bias, &file, &line) && line) debug_lines_row(l, now, file, line);
+        image_spot spot;
+        if (image_spot_at(w->im, m.old_addr - w->plan->bias, &spot))
+            debug_lines_row(l, &(debug_row){now, spot.file, spot.folder, spot.line, spot.column});
         else debug_lines_end(l, now);
     }
     debug_lines_end(l, w->text_at + w->plan->text_size);

@@ -46,7 +46,7 @@ void debug_length_end(inl_bytes *b, size_t at)
 
 /* --- lines --- */
 
-enum { COPY = 1, ADVANCE_PC = 2, ADVANCE_LINE = 3, SET_FILE = 4, END_SEQUENCE = 1, SET_ADDRESS = 2 };
+enum { COPY = 1, ADVANCE_PC = 2, ADVANCE_LINE = 3, SET_FILE = 4, SET_COLUMN = 5, END_SEQUENCE = 1, SET_ADDRESS = 2 };
 
 static void begin_sequence(debug_lines *l, uint64_t addr)
 {
@@ -54,6 +54,7 @@ static void begin_sequence(debug_lines *l, uint64_t addr)
     inl_bytes_number(&l->program, addr, 8);
     l->addr = addr;
     l->file = l->line = 1;
+    l->column = 0;
     l->open = true;
 }
 
@@ -72,32 +73,41 @@ void debug_lines_end(debug_lines *l, uint64_t addr)
     l->open = false;
 }
 
-static uint64_t file_number(debug_lines *l, const char *file)
+static uint64_t file_number(debug_lines *l, const debug_row *row)
 {
-    uint64_t number, key = (uint64_t)(uintptr_t)file;
+    uint64_t number, key = (uint64_t)(uintptr_t)row->file;
     if (inl_map_get(&l->numbers, key, &number)) return number;
     number = ++l->file_count;
-    put_string(&l->files, file);
+    if (row->folder && *row->folder) {
+        inl_bytes_put(&l->files, row->folder, strlen(row->folder));
+        inl_bytes_put(&l->files, "/", 1);
+    }
+    put_string(&l->files, row->file);
     inl_bytes_put(&l->files, (uint8_t[]){0, 0, 0}, 3); /* folder, time, size */
     if (!inl_map_put(&l->numbers, key, number)) l->files.failed = true;
     return number;
 }
 
-void debug_lines_row(debug_lines *l, uint64_t addr, const char *file, unsigned line)
+void debug_lines_row(debug_lines *l, const debug_row *row)
 {
-    uint64_t number = file_number(l, file);
-    if (l->open && number == l->file && line == l->line) return;
-    if (!l->open) begin_sequence(l, addr);
-    else advance(l, addr);
+    uint64_t number = file_number(l, row);
+    if (l->open && number == l->file && row->line == l->line && row->column == l->column) return;
+    if (!l->open) begin_sequence(l, row->addr);
+    else advance(l, row->addr);
     if (number != l->file) {
         inl_bytes_number(&l->program, SET_FILE, 1);
         inl_bytes_uleb(&l->program, number);
     }
+    if (row->column != l->column) {
+        inl_bytes_number(&l->program, SET_COLUMN, 1);
+        inl_bytes_uleb(&l->program, row->column);
+    }
     inl_bytes_number(&l->program, ADVANCE_LINE, 1);
-    inl_bytes_sleb(&l->program, (int64_t)line - (int64_t)l->line);
+    inl_bytes_sleb(&l->program, (int64_t)row->line - (int64_t)l->line);
     inl_bytes_number(&l->program, COPY, 1);
     l->file = number;
-    l->line = line;
+    l->line = row->line;
+    l->column = row->column;
 }
 
 bool debug_lines_put(debug_lines *l, inl_bytes *out)

@@ -134,7 +134,7 @@ static bool add_lines(object *o)
     const debug_object *d = o->from;
     debug_lines l = {0};
     for (size_t i = 0; i < d->row_count; i++) {
-        if (d->rows[i].file) debug_lines_row(&l, d->rows[i].addr, d->rows[i].file, d->rows[i].line);
+        if (d->rows[i].file) debug_lines_row(&l, &d->rows[i]);
         else debug_lines_end(&l, d->rows[i].addr);
     }
     if (!l.file_count) return false;

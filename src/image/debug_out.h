@@ -17,12 +17,18 @@ void debug_length_end(inl_bytes *, size_t begin);
 /* A line program in the making; zeroed before the first row, given back by debug_lines_put. */
 typedef struct debug_lines {
     inl_bytes files, program;
-    inl_map numbers;                       /* of files, by their names' addresses */
-    uint64_t file_count, addr, file, line; /* the machine's registers */
-    bool open;                             /* in a sequence */
+    inl_map numbers;                               /* of files, by their names' addresses */
+    uint64_t file_count, addr, file, line, column; /* the machine's registers */
+    bool open;                                     /* in a sequence */
 } debug_lines;
-/* From `addr` on, in ascending order within a sequence; up to `addr`, where one ends that was begun. */
-void debug_lines_row(debug_lines *, uint64_t addr, const char *file, unsigned line);
+typedef struct debug_row { /* holds up to the next row's address */
+    uint64_t addr;
+    const char *file;   /* NULL: none from here on. Names that are the same must be one string */
+    const char *folder; /* NULL: the name is whole */
+    unsigned line, column;
+} debug_row;
+/* From its address on, in ascending order within a sequence; up to `addr`, where one ends that was begun. */
+void debug_lines_row(debug_lines *, const debug_row *);
 void debug_lines_end(debug_lines *, uint64_t addr);
 /* Appends the table of one unit (.debug_line); false: there are no lines, or no memory. */
 bool debug_lines_put(debug_lines *, inl_bytes *out);
@@ -46,11 +52,6 @@ typedef struct debug_code {
     uint64_t addr, size;
     const char *name; /* the original procedure's */
 } debug_code;
-typedef struct debug_row { /* holds up to the next row's address */
-    uint64_t addr;
-    const char *file; /* NULL: none from here on. Names that are the same must be one string */
-    unsigned line;
-} debug_row;
 /* All addresses are those in the process. */
 typedef struct debug_object {
     uint16_t machine;       /* EM_* */

@@ -189,6 +189,12 @@ size_t image_startup(image *, uint64_t *out, size_t room);
 
 /* Source position of an address; false when unknown. */
 bool image_line_at(image *, uint64_t addr, const char **file, unsigned *line);
+/* ... with its column, and the folder that its name is relative to. */
+typedef struct image_spot {
+    const char *file, *folder; /* NULL: the name is whole */
+    unsigned line, column;     /* 0: not told */
+} image_spot;
+bool image_spot_at(image *, uint64_t addr, image_spot *out);
 /* ... and up to which address the answer, be it false, is the same. */
 bool image_line_until(image *, uint64_t addr, const char **file, unsigned *line, uint64_t *end);
 

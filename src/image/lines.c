@@ -167,6 +167,13 @@ image_lines *image_units(image *im)
     return im->lines && im->lines->dwarf ? im->lines : NULL;
 }
 
+static const char *text_of(Dwarf_Die *unit, unsigned name)
+{
+    Dwarf_Attribute attribute;
+    const char *text = dwarf_formstring(dwarf_attr(unit, name, &attribute));
+    return text ? text : "";
+}
+
 static uint64_t row_begins(Dwarf_Lines *lines, size_t k)
 {
     Dwarf_Addr at = ~0ull;
@@ -201,6 +208,21 @@ bool image_line_until(image *im, uint64_t addr, const char **file, unsigned *lin
     return true;
 }
 
+bool image_spot_at(image *im, uint64_t addr, image_spot *out)
+{
+    image_lines *l = image_units(im);
+    Dwarf_Die *unit = l ? image_unit_at(l, addr) : NULL;
+    uint64_t end = ~0ull;
+    Dwarf_Line *found = unit ? row_until(unit, addr, &end) : NULL;
+    int line = 0, column = 0;
+    const char *name = found && dwarf_lineno(found, &line) == 0 && line > 0 ? dwarf_linesrc(found, NULL, NULL) : NULL;
+    if (!name) return false;
+    dwarf_linecol(found, &column);
+    *out = (image_spot){.file = name, .line = (unsigned)line, .column = column > 0 ? (unsigned)column : 0};
+    if (*name != '/') out->folder = text_of(unit, DW_AT_comp_dir);
+    return true;
+}
+
 bool image_line_at(image *im, uint64_t addr, const char **file, unsigned *line)
 {
     uint64_t end;
@@ -208,13 +230,6 @@ bool image_line_at(image *im, uint64_t addr, const char **file, unsigned *line)
 }
 
 /* --- units --- */
-
-static const char *text_of(Dwarf_Die *unit, unsigned name)
-{
-    Dwarf_Attribute attribute;
-    const char *text = dwarf_formstring(dwarf_attr(unit, name, &attribute));
-    return text ? text : "";
-}
 
 static image_source source_of(Dwarf_Die *die)
 {

@@ -228,6 +228,14 @@ int main(void)
 """
 
 
+SHOWN = """#[inline(never)]
+fn inner(n: usize) -> usize { if n > 3 { panic!("too much: {}", n) } n + 1 }
+#[inline(never)]
+fn outer(n: usize) -> usize { inner(n) * 2 }
+fn main() { println!("{}", outer(std::env::args().count() + 3)); }
+"""
+
+
 class Test:
     def __init__(self, results):
         self.results, self.root = results, results.folder
@@ -341,6 +349,19 @@ class Test:
             if b"200 inside, 100 outside" not in said:
                 raise Failed(f"live, {tool}: {said}")
 
+    def shown(self):
+        """Who shows its own stack with files, lines and columns shows it as ever (Rust's run time does)."""
+        self.run("rustc", "-g", self.write("shown.rs", SHOWN), "-o", "shown")
+        said = []
+        for tool in (None, "null", "bbcount"):
+            if tool:
+                driver.rewrite(self.inlay, [tool, f"{self.root}/shown", "-o", f"{self.root}/shown.{tool}"])
+            done = driver.run([f"{self.root}/shown{'.' + tool if tool else ''}"], LIMIT, cwd=self.root,
+                              env=os.environ | {"RUST_BACKTRACE": "1", "INLAY_OUT": f"{self.root}/shown.result"})
+            said.append((done.status, re.sub(r"' \(\d+\) panicked", "' panicked", done.stderr.decode())))
+        if not re.search(r"shown::inner\n +at \S*shown\.rs:2:42\n", said[0][1]) or said[1:] != said[:1] * 2:
+            raise Failed("another stack", *said[0][1].splitlines()[:8], *said[1][1].splitlines()[:8])
+
     def node(self):
         node = os.path.realpath(shutil.which("node"))
         self.run("strip", node, "-o", f"{self.root}/node")
@@ -372,6 +393,8 @@ def cases(test):
     yield "pieces", lambda: test.pieces("pieces", ["-O2"])
     yield "pieces_stripped", lambda: test.pieces("pieces_stripped", ["-O1", "-s"])
     yield "saved", test.saved
+    if shutil.which("rustc"):
+        yield "shown", test.shown
     for form, flags in (("", ["-s"]), ("_static", ["-static"])):
         yield f"sections{form}", lambda f=flags, n=f"sections{form}": test.sections(n, f)
     for compiler, *flags in (("gcc",), ("gcc", "-static"), ("gcc", "-mfentry", "-fno-pie", "-no-pie"), ("clang",)):

@@ -11,12 +11,13 @@
 
 #include <cmocka.h>
 
-static const char one_c[] = "/src/one.c", two_c[] = "/src/two.c";
+static const char one_c[] = "/src/one.c", two_c[] = "src/two.c";
 /* Two arenas: far apart, so two sections. */
 static const debug_code code[] = {
     {0x10000, 0x20, "first"}, {0x10020, 0x10, "_Z6secondv"}, {0x7f0000000000, 0x40, "third"}};
-static const debug_row rows[] = {{0x10000, one_c, 10}, {0x10008, one_c, 12},        {0x10020, two_c, 3},
-                                 {0x10030, NULL, 0},   {0x7f0000000010, one_c, 99}, {0x7f0000000040, NULL, 0}};
+static const debug_row rows[] = {{0x10000, one_c, NULL, 10, 0},         {0x10008, one_c, NULL, 12, 5},
+                                 {0x10020, two_c, "/folder", 3, 41},    {0x10030, NULL, NULL, 0, 0},
+                                 {0x7f0000000010, one_c, NULL, 99, 41}, {0x7f0000000040, NULL, NULL, 0, 0}};
 
 typedef struct made {
     inl_bytes bytes;
@@ -103,11 +104,13 @@ static Dwarf_Die *unit(const made *m, Dwarf_Die *die)
     return dwarf_offdie(m->dwarf, header, die);
 }
 
-static void expect_line(Dwarf_Die *die, uint64_t addr, const char *file, int line)
+static void expect_line(Dwarf_Die *die, uint64_t addr, const char *file, int line, int column)
 {
     int number = 0;
     Dwarf_Line *l = dwarf_getsrc_die(die, addr);
     assert_non_null(l);
+    dwarf_linecol(l, &number);
+    assert_int_equal(number, column);
     dwarf_lineno(l, &number);
     assert_int_equal(number, line);
     assert_string_equal(dwarf_linesrc(l, NULL, NULL), file);
@@ -117,10 +120,10 @@ static void test_lines(void **state)
 {
     Dwarf_Die die;
     assert_non_null(unit(*state, &die));
-    expect_line(&die, 0x10007, one_c, 10);
-    expect_line(&die, 0x1001f, one_c, 12);
-    expect_line(&die, 0x10025, two_c, 3);
-    expect_line(&die, 0x7f000000003f, one_c, 99);
+    expect_line(&die, 0x10007, one_c, 10, 0);
+    expect_line(&die, 0x1001f, one_c, 12, 5);
+    expect_line(&die, 0x10025, "/folder/src/two.c", 3, 41);
+    expect_line(&die, 0x7f000000003f, one_c, 99, 41);
     assert_null(dwarf_getsrc_die(&die, 0x7f0000000008));
     assert_int_equal(dwarf_haspc(&die, 0x10020), 1);
     assert_int_equal(dwarf_haspc(&die, 0x7f000000003f), 1);
