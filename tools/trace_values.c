@@ -382,7 +382,7 @@ static inlay_expr result_by_types(inlay_proc *proc, trace_proc *p, inlay_buffer 
     inlay_scope *scope = inlay_scope_new(inlay_proc_image(proc), inlay_proc_address(proc));
     inlay_scope_static s;
     if (!scope || !inlay_scope_result(scope, prototype, &s)) {
-        if (prototype) return NULL;
+        if (prototype || (scope && s.type)) return NULL;
         return record_value(records, inlay_return_value(), 0, 'd', sizeof(uint64_t));
     }
     bool refers = s.layout && s.layout[0] == '&', small = s.format && s.size <= sizeof(uint64_t);

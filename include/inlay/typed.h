@@ -70,8 +70,8 @@ bool inlay_scope_prototype(inlay_scope *, const char *prototype, void (*each)(co
  * procedure begins, for its entry alone; NULL: inlay_scope_error says why not. False: there are not so many. */
 bool inlay_scope_parameter(inlay_scope *, const char *prototype, unsigned number, inlay_scope_static *out,
                            inlay_expr *value);
-/* What the procedure at the scope's address returns, or by a prototype, if that is not NULL. False: nothing, or it is
- * not known. */
+/* What the procedure at the scope's address returns, or by a prototype, if that is not NULL. False: nothing
+ * (*out has the type "void"), or it is not known (NULL). */
 bool inlay_scope_result(inlay_scope *, const char *prototype, inlay_scope_static *out);
 
 /* C's operators. Of INLAY_DIV, INLAY_LT, INLAY_SHR, INLAY_MIN and their like the types say which it is. */

@@ -163,6 +163,12 @@ static uint64_t alignment(const image_ctype *t, unsigned depth)
 
 uint64_t image_ctype_alignment(const image_ctype *t) { return alignment(t, 32); }
 
+uint64_t image_ctype_behind(const image_ctype *t, uint64_t end)
+{
+    uint64_t align = image_ctype_alignment(t);
+    return (end + align - 1) / align * align;
+}
+
 static bool same_to(const image_ctype *a, const image_ctype *b, unsigned depth)
 {
     if (a == b) return true;

@@ -102,6 +102,7 @@ bool image_ctype_is_scalar(const image_ctype *);     /* and POINTER */
 bool image_ctype_is_whole(const image_ctype *);
 /* What its address is a multiple of, as its members say. */
 uint64_t image_ctype_alignment(const image_ctype *);
+uint64_t image_ctype_behind(const image_ctype *, uint64_t end); /* where it lies behind what ends there */
 /* Do two descriptions say the same type? Structures are the same by name and size. */
 bool image_ctype_same(const image_ctype *, const image_ctype *);
 /* As C writes it: "struct stat *", "char [16]". Returns out. */

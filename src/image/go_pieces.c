@@ -19,7 +19,7 @@ static bool collect(const image_ctype *t, uint64_t at, leaves *out, unsigned dep
     }
     if (!depth) return false;
     if (t->kind == IMAGE_CTYPE_ARRAY) {
-        for (uint64_t i = 0; i < t->count; i++)
+        for (uint64_t i = 0; i < t->count && t->of->size; i++)
             if (!collect(t->of, at + i * t->of->size, out, depth - 1)) return false;
         return true;
     }

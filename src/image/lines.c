@@ -23,6 +23,7 @@ void image_lines_free(image_lines *l)
     inl_vec_free(&l->trees);
     inl_vec_free(&l->ranges);
     inl_map_free(&l->types);
+    free(l->scopes.list);
     free(l);
 }
 
@@ -147,15 +148,28 @@ static bool find_scope(Dwarf_Die *parent, uint64_t addr, unsigned depth, bool ne
     return false;
 }
 
-int image_scopes_at(image_lines *l, uint64_t addr, Dwarf_Die **out)
+/* They are found by walking through the unit. */
+static int scopes_kept(image_lines *l, uint64_t addr)
 {
     enum { DEPTH = 64 };
+    if (l->scopes.list && l->scopes.addr == addr) return l->scopes.count;
     Dwarf_Die *unit = image_tree_at(l, addr), found;
-    *out = NULL;
+    free(l->scopes.list);
+    l->scopes.list = NULL;
     bool is_there = unit &&
                     (find_scope(unit, addr, DEPTH, false, &found) || find_scope(unit, addr, DEPTH, true, &found));
-    int n = is_there ? dwarf_getscopes_die(&found, out) : 0;
-    return n > 0 ? n : 0;
+    int n = is_there ? dwarf_getscopes_die(&found, &l->scopes.list) : 0;
+    l->scopes.addr = addr;
+    return l->scopes.count = n > 0 ? n : 0;
+}
+
+int image_scopes_at(image_lines *l, uint64_t addr, Dwarf_Die **out)
+{
+    const size_t size = (size_t)scopes_kept(l, addr) * sizeof **out;
+    *out = size ? malloc(size) : NULL;
+    if (!*out) return 0;
+    memcpy(*out, l->scopes.list, size);
+    return l->scopes.count;
 }
 
 image_lines *image_units(image *im)
@@ -193,33 +207,35 @@ static Dwarf_Line *row_until(Dwarf_Die *unit, uint64_t addr, uint64_t *end)
     return found && dwarf_lineendsequence(found, &ends) == 0 && !ends ? found : NULL;
 }
 
-bool image_line_until(image *im, uint64_t addr, const char **file, unsigned *line, uint64_t *end)
+/* And up to which address the answer, be it false, is the same. */
+static bool spot_until(image *im, uint64_t addr, image_spot *out, uint64_t *end)
 {
     image_lines *l = image_units(im);
     *end = ~0ull;
     size_t k = l ? number_until(l, addr, end) : 0;
-    Dwarf_Line *found = l && k < l->units.count ? row_until(&l->units.items[k], addr, end) : NULL;
-    int number = 0;
-    if (!found || dwarf_lineno(found, &number) != 0 || number <= 0) return false;
-    const char *name = dwarf_linesrc(found, NULL, NULL);
-    if (!name) return false;
-    *file = name;
-    *line = (unsigned)number;
-    return true;
-}
-
-bool image_spot_at(image *im, uint64_t addr, image_spot *out)
-{
-    image_lines *l = image_units(im);
-    Dwarf_Die *unit = l ? image_unit_at(l, addr) : NULL;
-    uint64_t end = ~0ull;
-    Dwarf_Line *found = unit ? row_until(unit, addr, &end) : NULL;
+    Dwarf_Die *unit = l && k < l->units.count ? &l->units.items[k] : NULL;
+    Dwarf_Line *found = unit ? row_until(unit, addr, end) : NULL;
     int line = 0, column = 0;
     const char *name = found && dwarf_lineno(found, &line) == 0 && line > 0 ? dwarf_linesrc(found, NULL, NULL) : NULL;
     if (!name) return false;
     dwarf_linecol(found, &column);
     *out = (image_spot){.file = name, .line = (unsigned)line, .column = column > 0 ? (unsigned)column : 0};
     if (*name != '/') out->folder = text_of(unit, DW_AT_comp_dir);
+    return true;
+}
+
+bool image_spot_at(image *im, uint64_t addr, image_spot *out)
+{
+    uint64_t end;
+    return spot_until(im, addr, out, &end);
+}
+
+bool image_line_until(image *im, uint64_t addr, const char **file, unsigned *line, uint64_t *end)
+{
+    image_spot spot;
+    if (!spot_until(im, addr, &spot, end)) return false;
+    *file = spot.file;
+    *line = spot.line;
     return true;
 }
 

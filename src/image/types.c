@@ -133,7 +133,7 @@ static bool is_member(Dwarf_Die *die, int tag)
     return its == tag && !(tag == DW_TAG_member && dwarf_hasattr(die, DW_AT_declaration));
 }
 
-static size_t count_tags(Dwarf_Die *parent, int tag)
+size_t image_count_tags(Dwarf_Die *parent, int tag)
 {
     Dwarf_Die kid;
     size_t n = 0;
@@ -145,7 +145,7 @@ static size_t count_tags(Dwarf_Die *parent, int tag)
 
 static void read_members(image *im, Dwarf_Die *die, int tag, image_ctype *t)
 {
-    size_t n = count_tags(die, tag), i = 0;
+    size_t n = image_count_tags(die, tag), i = 0;
     Dwarf_Die kid;
     image_member *m = n ? inl_arena_alloc(&im->arena, n * sizeof *m) : NULL;
     if (!m || dwarf_child(die, &kid)) return;
@@ -249,7 +249,7 @@ static void read_function(image *im, Dwarf_Die *die, image_ctype *t)
     if (t->convention == IMAGE_CALLS_GO) t->of = image_read_results(im, die, &t->many);
     if (!t->of) t->of = &image_ctype_void;
     t->size = 0;
-    t->variadic = count_tags(die, DW_TAG_unspecified_parameters) > 0;
+    t->variadic = image_count_tags(die, DW_TAG_unspecified_parameters) > 0;
     read_members(im, die, DW_TAG_formal_parameter, t);
 }
 

@@ -22,6 +22,11 @@ struct image_lines {
     INL_VEC(image_unit_range) ranges;
     inl_map types;  /* by the bytes of their entries: image_ctype */
     unsigned depth; /* of types that are being read */
+    struct {        /* image_scopes_at's last answer: each parameter of a procedure asks for the same */
+        uint64_t addr;
+        Dwarf_Die *list; /* NULL: none yet */
+        int count;
+    } scopes;
 };
 
 /* NULL: the image has no debug information, or it cannot be read. Opened when first asked for. */
@@ -60,9 +65,10 @@ bool image_operations(image *, Dwarf_Attribute *, uint64_t pc, Dwarf_Op **, size
 bool image_location(image_reader *, Dwarf_Attribute *, const Dwarf_Op *, size_t count, image_variable *out);
 
 /* types.c: the type that an entry refers to (DW_AT_type); void where it has none. NULL: out of memory. A number that an
- * attribute has; false: it has none. */
+ * attribute has; false: it has none. How many such an entry holds, of members and parameters those that count. */
 const image_ctype *image_ctype_of(image *, Dwarf_Die *);
 bool image_number_of(Dwarf_Die *, unsigned attribute, uint64_t *out);
+size_t image_count_tags(Dwarf_Die *, int tag);
 
 /* go_pieces.c: Go's compiler tells the parts of a value one behind the other, without what lies between them. Puts each
  * to its place. False: they are not the type's. */

@@ -62,6 +62,8 @@ static bool is_variable(Dwarf_Die *die, const char *name)
     return image_is_named(die, name);
 }
 
+static bool is_parameter(Dwarf_Die *die) { return dwarf_tag(die) == DW_TAG_formal_parameter && !image_is_result(die); }
+
 /* The variable in that scope; *parameter: its number. */
 static bool named_in(Dwarf_Die *scope, const char *name, Dwarf_Die *out, unsigned *parameter)
 {
@@ -69,7 +71,7 @@ static bool named_in(Dwarf_Die *scope, const char *name, Dwarf_Die *out, unsigne
     *parameter = 0;
     if (dwarf_child(scope, out)) return false;
     do {
-        bool counts = dwarf_tag(out) == DW_TAG_formal_parameter && !image_is_result(out);
+        bool counts = is_parameter(out);
         parameters += counts;
         if (!is_variable(out, name)) continue;
         if (counts) *parameter = parameters;
@@ -129,8 +131,6 @@ bool image_local(image *im, uint64_t pc, const char *name, image_variable *out, 
 }
 
 /* --- parameters by their numbers --- */
-
-static bool is_parameter(Dwarf_Die *die) { return dwarf_tag(die) == DW_TAG_formal_parameter && !image_is_result(die); }
 
 /* Where the parameter of the procedure that begins at `pc` is told. */
 static bool parameter_location(image *im, uint64_t pc, unsigned number, Dwarf_Attribute *out)

@@ -4,7 +4,7 @@
 
 #include <dwarf.h>
 
-enum { MOST_VARIANTS = 1 << 12, MOST_RESULTS = 64 };
+enum { MOST_RESULTS = 64 };
 
 static bool first_with(Dwarf_Die *parent, int tag, Dwarf_Die *out)
 {
@@ -13,16 +13,6 @@ static bool first_with(Dwarf_Die *parent, int tag, Dwarf_Die *out)
         if (dwarf_tag(out) == tag) return true;
     while (dwarf_siblingof(out, out) == 0);
     return false;
-}
-
-static size_t count(Dwarf_Die *parent, int tag)
-{
-    Dwarf_Die kid;
-    size_t n = 0;
-    if (dwarf_child(parent, &kid)) return 0;
-    do n += dwarf_tag(&kid) == tag;
-    while (n < MOST_VARIANTS && dwarf_siblingof(&kid, &kid) == 0);
-    return n;
 }
 
 static bool read_variant(image *im, Dwarf_Die *die, image_variant *v)
@@ -42,7 +32,7 @@ const image_variants *image_read_variants(image *im, Dwarf_Die *die)
     Dwarf_Attribute attr;
     Dwarf_Die part, kid, number;
     if (!first_with(die, DW_TAG_variant_part, &part)) return NULL;
-    size_t n = count(&part, DW_TAG_variant), i = 0;
+    size_t n = image_count_tags(&part, DW_TAG_variant), i = 0;
     image_variants *all = inl_arena_alloc(&im->arena, sizeof *all);
     image_variant *list = all && n ? inl_arena_alloc(&im->arena, n * sizeof *list) : NULL;
     if (!list || dwarf_child(&part, &kid)) return NULL;
@@ -56,13 +46,6 @@ const image_variants *image_read_variants(image *im, Dwarf_Die *die)
     while (i < n && dwarf_siblingof(&kid, &kid) == 0);
     all->count = i;
     return all;
-}
-
-/* Where it lies behind the others. */
-static uint64_t place(const image_ctype *t, uint64_t end)
-{
-    uint64_t align = image_ctype_alignment(t);
-    return (end + align - 1) / align * align;
 }
 
 static const char *result_name(image *im, Dwarf_Die *die)
@@ -83,7 +66,7 @@ const image_ctype *image_read_results(image *im, Dwarf_Die *proc, bool *many)
         if (dwarf_tag(&kid) != DW_TAG_formal_parameter || !image_is_result(&kid) || n == MOST_RESULTS) continue;
         list[n] = (image_member){result_name(im, &kid), image_ctype_of(im, &kid), 0};
         if (!list[n].type || !list[n].name) return NULL;
-        list[n].offset = place(list[n].type, end);
+        list[n].offset = image_ctype_behind(list[n].type, end);
         end = list[n].offset + list[n].type->size;
         n++;
     } while (dwarf_siblingof(&kid, &kid) == 0);
@@ -94,6 +77,6 @@ const image_ctype *image_read_results(image *im, Dwarf_Die *proc, bool *many)
     if (!all || !members) return NULL;
     memcpy(members, list, n * sizeof *members);
     *all = (image_ctype){.kind = IMAGE_CTYPE_STRUCT, .name = "struct results", .members = members, .member_count = n};
-    all->size = place(all, end);
+    all->size = image_ctype_behind(all, end);
     return all;
 }

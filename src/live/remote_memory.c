@@ -1,4 +1,4 @@
-/* Another process's memory. */
+/* Another process's memory, and what is said when nothing can be done with a process. */
 #include "live/remote.h"
 
 #include <errno.h>

@@ -11,8 +11,6 @@ typedef struct going {
     uint64_t at[PASSED_MOST]; /* where in the whole each piece lies */
 } going;
 
-static uint64_t up_to(uint64_t n, uint64_t align) { return (n + align - 1) / align * align; }
-
 static bool add(going *g, passed *out, passed_piece piece, uint64_t at)
 {
     if (out->count == PASSED_MOST) return false;
@@ -62,7 +60,7 @@ static bool place(going *g, const image_ctype *t, uint64_t at, passed *out)
     out->by_register = true;
     if (t->size && take_apart(g, t, at, out, DEPTH)) return true;
     *g = before;
-    g->bytes = up_to(g->bytes, image_ctype_alignment(t));
+    g->bytes = image_ctype_behind(t, g->bytes);
     unsigned there = (unsigned)(g->bytes + RETURN - tool_stack_arguments);
     g->bytes += t->size;
     out->count = first;
@@ -106,7 +104,7 @@ bool passing_go_result(const image_ctype *proc, passed *out)
     going g = {.bytes = 0};
     const image_member *m;
     if (!arguments(&g, proc, image_ctype_members(proc, &m), out)) return false;
-    g = (going){.bytes = up_to(g.bytes, WORD)};
+    g = (going){.bytes = image_ctype_behind(image_ctype_int(WORD, false), g.bytes)};
     *out = (passed){.how = PASSED_REGISTERS};
     if (!proc->many) return place(&g, proc->of, 0, out) && finish(&g, out, proc->of->size);
     for (size_t i = 0, n = image_ctype_members(proc->of, &m); i < n; i++)

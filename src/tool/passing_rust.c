@@ -38,13 +38,12 @@ static size_t solid(const image_ctype *t, const image_member **out, size_t most)
     return n;
 }
 
-static uint64_t up_to(uint64_t n, uint64_t align) { return (n + align - 1) / align * align; }
-
 /* Two numbers that fill what has the size as two do that stand behind each other. */
 static shape pair_of(const image_ctype *a, uint64_t at, const image_ctype *b, uint64_t behind, uint64_t size)
 {
-    uint64_t align = a->size > b->size ? a->size : b->size;
-    bool is = at == 0 && behind == up_to(a->size, b->size) && size == up_to(behind + b->size, align);
+    const image_ctype *larger = a->size > b->size ? a : b;
+    bool is = at == 0 && behind == image_ctype_behind(b, a->size) &&
+              size == image_ctype_behind(larger, behind + b->size);
     return is ? (shape){PAIR, {a, b}, behind} : of_kind(MEMORY);
 }
 

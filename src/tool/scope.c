@@ -226,7 +226,9 @@ bool inlay_scope_parameter(inlay_scope *s, const char *prototype, unsigned numbe
 bool inlay_scope_result(inlay_scope *s, const char *prototype, inlay_scope_static *out)
 {
     const image_ctype *t = prototype ? type_by(s, prototype) : own_type(s);
-    return t && t->of && t->of->kind != IMAGE_CTYPE_VOID && describe("", t->of, NULL, out);
+    bool nothing = t && t->of && t->of->kind == IMAGE_CTYPE_VOID;
+    *out = (inlay_scope_static){.type = nothing ? "void" : NULL};
+    return t && t->of && !nothing && describe("", t->of, NULL, out);
 }
 
 inlay_expr inlay_typed_binary(inlay_scope *s, inlay_op op, inlay_expr a, inlay_expr b)

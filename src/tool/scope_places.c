@@ -125,10 +125,8 @@ static const snippet *passed_value(snippet_maker *m, const image_ctype *t, const
 
 static const char *unknown_way(const image_ctype *proc, const char *otherwise)
 {
-    return proc->convention == IMAGE_CALLS_UNKNOWN
-               ? "its compiler has made the procedure one that is called in a way of "
-                 "its own"
-               : otherwise;
+    bool changed = proc->convention == IMAGE_CALLS_UNKNOWN;
+    return changed ? "its compiler has made the procedure one that is called in a way of its own" : otherwise;
 }
 
 /* At the entry, where it was passed. */
@@ -137,13 +135,12 @@ static const snippet *parameter(snippet_maker *m, const image_ctype *proc, unsig
     const image_member *p;
     passed how;
     if (number > image_ctype_members(proc, &p)) return NULL;
-    for (unsigned i = 1; i <= number; i++)
-        if (!passing_argument(proc, i, &how))
-            return typed_refuse(
-                m, "%s",
-                unknown_way(proc, i < number ? "it stands behind a parameter that is passed in a way that is not known"
-                                             : "it is passed in a way that is not known"));
-    return passed_value(m, p[number - 1].type, &how, false);
+    if (passing_argument(proc, number, &how)) return passed_value(m, p[number - 1].type, &how, false);
+    bool itself = number == 1 || passing_argument(proc, number - 1, &how);
+    return typed_refuse(m, "%s",
+                        unknown_way(proc, itself ? "it is passed in a way that is not known"
+                                                 : "it stands behind a parameter that is passed in a way that is not "
+                                                   "known"));
 }
 
 const snippet *scope_result_value(inlay_scope *s)

@@ -48,8 +48,8 @@ def split(text):
 def is_shown(said, wanted, may_miss):
     if may_miss and (said == UNKNOWN or said is None):
         return True
-    if wanted is None:
-        return True  # what nobody returns
+    if wanted is None or said is None:
+        return said is wanted  # nothing is returned
     return re.fullmatch(re.escape(wanted).replace("P", "0x[0-9a-f]+"), said or "") is not None
 
 
@@ -69,13 +69,13 @@ def check(t, engine, name, need):
     if not os.path.exists(program):
         t.command([*command, "-o", program, f"{HERE}/values.{suffix}"])
     separator = "::" if suffix == "rs" else "."
-    own = {one[0]: None for one in wanted}
+    own = {one[0] for one in wanted}
     patterns = [f"*{n.replace('point.', 'point*')}" if n == "as_c_does" else f"{space}{separator}*{n.split('.')[-1]}" for n in own]
     s = t.of(program)
     listed = ";".join(patterns)
     recording = s.record(engine, [name], ["-A", listed, "-R", listed], status=3 if suffix == "go" else 0, names=patterns)
     found = []
-    for c in t.json("list", recording)[0]["calls"] if suffix == "rs" else [c for one in t.json("list", recording) for c in one["calls"]]:
+    for c in (call for thread in t.json("list", recording) for call in thread["calls"]):
         short = re.sub(r"^.*" + re.escape(space + separator), "", c["name"]).replace("(*point)", "point")
         short = re.sub(r"::h[0-9a-f]{16}$", "", short)
         again = found and suffix == "go" and (short, c.get("arguments")) == (found[-1][0], found[-1][1].get("arguments"))

@@ -28,7 +28,7 @@ static void classify(const image_ctype *t, uint64_t at, class classes[2], unsign
     if (!depth || unaligned || (t->kind == IMAGE_CTYPE_OTHER || t->kind == IMAGE_CTYPE_VOID)) {
         note(classes, 0, LARGEST, unaligned ? MEMORY : UNKNOWN);
     } else if (t->kind == IMAGE_CTYPE_ARRAY) {
-        for (uint64_t i = 0; i < t->count && at + i * t->of->size < LARGEST; i++)
+        for (uint64_t i = 0; i < t->count && t->of->size && at + i * t->of->size < LARGEST; i++)
             classify(t->of, at + i * t->of->size, classes, depth - 1);
     } else if (t->kind == IMAGE_CTYPE_STRUCT || t->kind == IMAGE_CTYPE_UNION) {
         for (size_t i = 0, n = image_ctype_members(t, &m); i < n; i++)
