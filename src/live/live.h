@@ -218,7 +218,7 @@ typedef struct live_hook {
     uint64_t at, next;
     uint64_t function, next_at; /* in the tool */
 } live_hook;
-enum { LIVE_HOOK_SIZE = 32, LIVE_HOOKS = 10 };
+enum { LIVE_HOOK_SIZE = 32, LIVE_HOOKS = 16 };
 uint64_t live_hook_at(const move_plan *, size_t n);
 typedef struct live_image {
     live_target *target;

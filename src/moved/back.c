@@ -66,28 +66,7 @@ static bool ends_with_call(uint64_t at, uint64_t end)
     return at == end && is_call(&in);
 }
 
-/* While the jumps over old code are there still, only whether it is one. */
-static uint64_t return_of(uint64_t word)
-{
-    const moved_image *i = moved_at(word - 1);
-    moved_spot spot;
-    isa_insn in;
-    if (!i || !i->map || !i->map->states) return 0;
-    const move_carried_states *states = (const void *)((const char *)i->map + i->map->states);
-    if (!moved_states_find(states, (uint32_t)(word - 1 - i->text), &spot)) return 0;
-    if (!ends_with_call(i->text + spot.code_off, word)) return 0;
-    uint64_t call = i->map_base + spot.old_off;
-    return decode(call, &in) ? call + in.len : call;
-}
-
-uint64_t moved_back(uint64_t word)
-{
-    if (!moved_is_new(word - 1) && !moved_is_new(word)) return 0;
-    uint64_t old = table_of(word);
-    return old ? old : return_of(word);
-}
-
-/* --- jump tables --- */
+/* --- old code --- */
 
 static void put_old(const move_told_patch *all, uint64_t n, uint64_t at, uint8_t *out, uint64_t size)
 {
@@ -111,6 +90,38 @@ static bool old_code(uint64_t at, uint8_t *out, uint64_t size)
         if (p->image.text_size) put_old(p->patches, p->patch_count, at, out, size);
     return true;
 }
+
+/* An instruction of old code, whether a jump lies over it or not. */
+static bool decode_old(uint64_t at, isa_insn *in)
+{
+    uint8_t code[16];
+    return old_code(at, code, sizeof code) &&
+           isa_for_machine(RUN_ELF_MACHINE)->decode(code, sizeof code, at, in) == ISA_OK;
+}
+
+/* --- behind a call --- */
+
+static uint64_t return_of(uint64_t word)
+{
+    const moved_image *i = moved_at(word - 1);
+    moved_spot spot;
+    isa_insn in;
+    if (!i || !i->map || !i->map->states) return 0;
+    const move_carried_states *states = (const void *)((const char *)i->map + i->map->states);
+    if (!moved_states_find(states, (uint32_t)(word - 1 - i->text), &spot)) return 0;
+    if (!ends_with_call(i->text + spot.code_off, word)) return 0;
+    uint64_t call = i->map_base + spot.old_off;
+    return decode_old(call, &in) ? call + in.len : call;
+}
+
+uint64_t moved_back(uint64_t word)
+{
+    if (!moved_is_new(word - 1) && !moved_is_new(word)) return 0;
+    uint64_t old = table_of(word);
+    return old ? old : return_of(word);
+}
+
+/* --- jump tables --- */
 
 static bool reads_copy(const isa_insn *in, const weave_context *c)
 {

@@ -211,6 +211,7 @@ static moved_jump enter(run_thread *t, int signo, const run_action *a, void *uc,
                         const weave_context *c)
 {
     moved_handler h = {a->handler, restorer_of(a), mask_in_handler(signo, a, uc, moved_of(t)->held)};
+    moved_frame_returns(to, &h);
     if (moved_frame_is_ours(t, frame)) {
         moved_frame_enter(t, (run_frame *)frame, to, &h, c);
         return (moved_jump){0, 0};

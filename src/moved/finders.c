@@ -1,6 +1,5 @@
 /* Who in a process that ran already looks up what code belongs to: the dynamic linker knows nothing of new code there,
- * so the procedures that it is asked by lead here first. Called by the program, on its stack, with its thread pointer,
- * at any time: nothing here takes a lock, needs memory or thread-local storage.
+ * so the procedures that it is asked by lead here first.
  *
  *     _dl_find_object               libgcc, since 2.35 of glibc: an unwind table for an address
  *     dl_iterate_phdr               other unwinders: all images, one after the other
@@ -8,7 +7,9 @@
  *     _dl_sym, _dl_vsym             dlsym and dlvsym, RTLD_NEXT above all: likewise; found where the C library has its
  *                                   symbols
  *     dladdr, dladdr1, backtrace_symbols, backtrace_symbols_fd
- *                                   what is an address called? */
+ *                                   what is an address called?
+ *     _Unwind_GetIP, _Unwind_GetIPInfo and what they go with: walks.c */
+#include "moved/passage.h"
 #include "moved/pieces.h"
 
 #include <link.h>
@@ -45,26 +46,6 @@ static uint64_t unwind_of(const moved_image *i, uint64_t pc)
     return later ? later->told.unwind : 0;
 }
 
-/* Whoever takes the tool out must know that a thread has still to come back here. One that leaves otherwise, by an
- * exception or a jump, has a higher stack pointer. */
-typedef struct passage {
-    run_thread *t;
-    uint64_t before;
-} passage;
-
-static inline passage enter(uint64_t frame)
-{
-    passage p = {run_self(), 0};
-    p.before = moved_of(p.t)->finds;
-    moved_of(p.t)->finds = frame;
-    return p;
-}
-
-static inline void leave(const passage *p) { moved_of(p->t)->finds = p->before; }
-
-#define PASSES                                                                                                         \
-    __attribute__((cleanup(leave), unused)) const passage here = enter((uint64_t)(uintptr_t)__builtin_frame_address(0))
-
 /* What the linker would say of an image, but with this code and its table. */
 static int object_like(uint64_t in_image, uint64_t text, uint64_t size, uint64_t unwind, found_object *out)
 {
@@ -79,7 +60,7 @@ static int object_like(uint64_t in_image, uint64_t text, uint64_t size, uint64_t
 /* The boot code belongs to no image: it is taken for a piece of the first. */
 static int find_object(void *pc, found_object *out)
 {
-    PASSES;
+    MOVED_PASSES;
     uint64_t at = (uint64_t)(uintptr_t)pc;
     const move_live_image *boot = moved_live_boot(), *images;
     if (boot->unwind && at - boot->links.text < boot->links.text_size && moved_live_images(&images))
@@ -92,44 +73,37 @@ static int find_object(void *pc, found_object *out)
 
 static void *find_image(uint64_t pc)
 {
-    PASSES;
+    MOVED_PASSES;
     const moved_image *i = moved_at(pc);
     return next_image(i ? i->map_base : pc);
 }
 
-/* Where code has moved from; else the address itself. */
-static uint64_t old_address(uint64_t at)
-{
-    const moved_image *i = moved_at(at);
-    return i ? moved_original((real_addr){at}).at - i->to_assumed : at;
-}
-
 static void *find_symbol(void *handle, const char *name, uint64_t caller)
 {
-    PASSES;
-    return next_symbol(handle, name, old_address(caller));
+    MOVED_PASSES;
+    return next_symbol(handle, name, moved_old_address(caller));
 }
 
 static void *find_version(void *handle, const char *name, const char *version, uint64_t caller)
 {
-    PASSES;
-    return next_version(handle, name, version, old_address(caller));
+    MOVED_PASSES;
+    return next_version(handle, name, version, moved_old_address(caller));
 }
 
 static const void *old_place(const void *address)
 {
-    return (const void *)(uintptr_t)old_address((uint64_t)(uintptr_t)address);
+    return (const void *)(uintptr_t)moved_old_address((uint64_t)(uintptr_t)address);
 }
 
 static int find_name(const void *address, Dl_info *info)
 {
-    PASSES;
+    MOVED_PASSES;
     return next_name(old_place(address), info);
 }
 
 static int find_name_and(const void *address, Dl_info *info, void **more, int what)
 {
-    PASSES;
+    MOVED_PASSES;
     return next_name_and(old_place(address), info, more, what);
 }
 
@@ -144,14 +118,14 @@ static void *const *old_places(void *const *from, int count, void *room[MOST_FRA
 
 static char **find_names(void *const *addresses, int count)
 {
-    PASSES;
+    MOVED_PASSES;
     void *room[MOST_FRAMES];
     return next_names(old_places(addresses, count, room), count);
 }
 
 static void find_names_to(void *const *addresses, int count, int fd)
 {
-    PASSES;
+    MOVED_PASSES;
     void *room[MOST_FRAMES];
     next_names_to(old_places(addresses, count, room), count, fd);
 }
@@ -180,7 +154,7 @@ static int show_image(const move_live_image *told, int (*each)(struct dl_phdr_in
 
 static int iterate(int (*each)(struct dl_phdr_info *, size_t, void *), void *arg)
 {
-    PASSES;
+    MOVED_PASSES;
     const move_live_image *images;
     uint64_t count = moved_live_images(&images);
     int answer = next_phdr(each, arg);
@@ -198,14 +172,21 @@ static int iterate(int (*each)(struct dl_phdr_info *, size_t, void *), void *arg
 }
 
 const moved_finder moved_finders[] = {
-    {"_dl_find_object", find_object, &next_object, true},
-    {"dl_iterate_phdr", iterate, &next_phdr, true},
-    {"_dl_find_dso_for_object", find_image, &next_image, false},
-    {"dladdr", find_name, &next_name, false},
-    {"dladdr1", find_name_and, &next_name_and, false},
-    {"backtrace_symbols", find_names, &next_names, false},
-    {"backtrace_symbols_fd", find_names_to, &next_names_to, false},
-    {"_dl_sym", find_symbol, &next_symbol, false},
-    {"_dl_vsym", find_version, &next_version, false},
-    {NULL, NULL, NULL, false},
+    {"_dl_find_object", find_object, &next_object, .unwinds = true},
+    {"dl_iterate_phdr", iterate, &next_phdr, .unwinds = true},
+    {"_dl_find_dso_for_object", find_image, &next_image, .walks = false},
+    {"dladdr", find_name, &next_name, .walks = false},
+    {"dladdr1", find_name_and, &next_name_and, .walks = false},
+    {"backtrace_symbols", find_names, &next_names, .walks = false},
+    {"backtrace_symbols_fd", find_names_to, &next_names_to, .walks = false},
+    {"_dl_sym", find_symbol, &next_symbol, .walks = false},
+    {"_dl_vsym", find_version, &next_version, .walks = false},
+    {"_Unwind_Backtrace", moved_walk_begins, &moved_next_walk, .walks = true},
+    {"_Unwind_GetIP", moved_find_ip, &moved_next_ip, .walks = true},
+    {"_Unwind_GetIPInfo", moved_find_ip_info, &moved_next_ip_info, .walks = true},
+    {"_Unwind_RaiseException", moved_raise_begins, &moved_next_raise, .walks = true},
+    {"_Unwind_ForcedUnwind", moved_forced_begins, &moved_next_forced, .walks = true},
+    {"_Unwind_Resume", moved_resume_begins, &moved_next_resume, .walks = true},
+    {"_Unwind_Resume_or_Rethrow", moved_rethrow_begins, &moved_next_rethrow, .walks = true},
+    {.name = NULL},
 };

@@ -75,11 +75,12 @@ const char *moved_live_tool(void);
  * thread's frame is found; NULL: none. Whoever puts a tool in lists them beforehand (move_live_image). */
 const uint8_t *moved_next_site(const uint8_t *from, const uint8_t *end);
 /* A procedure of the C library's or the dynamic linker's that must know of moved code: `function` takes its place, and
- * calls the original by what is put into *next. `unwinds`: exceptions need one such. NULL ends them (finders.c). */
+ * goes on to the original by what is put into *next. `unwinds`: exceptions need one such. `walks`: those of one image,
+ * all of them or none. NULL ends them (finders.c). */
 typedef struct moved_finder {
     const char *name;
     void *function, *next;
-    bool unwinds;
+    bool unwinds, walks;
 } moved_finder;
 extern const moved_finder moved_finders[];
 

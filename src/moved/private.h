@@ -20,6 +20,8 @@ typedef struct moved_step { /* one that is made elsewhere, of so many instructio
 typedef struct moved_own {
     uint64_t mask;          /* at this offset for the gate: gate.S */
     void (*returned)(void); /* a call of the tool's has: <isa>/call.S. At this offset for the boot code */
+    uint64_t walks;         /* its stack pointer when it began to (walks.c). At this offset for <isa>/walks.S */
+    uint64_t finds;         /* the frame of a finder that it has called (passage.h); 0: of none */
     /* Steps made while a signal waits, the address before; no more waiting; a step was made with the trap flag,
      * whose trap may come late. */
     uint32_t steps;
@@ -27,14 +29,13 @@ typedef struct moved_own {
     uint32_t spared; /* frames.c: so many have been kept apart */
     uint64_t held;   /* signals that have come while one was on its way */
     uint64_t last;
-    uint64_t finds; /* the frame of a finder that it has called (finders.c); 0: of none */
     uint64_t seen; /* what moved_unwinds has answered, its registers then; how long it has run since, how often slept */
     uint64_t state, ran;
     uint32_t slept;
     moved_step step;
 } moved_own;
 _Static_assert(sizeof(moved_own) <= RUN_ENGINE_BYTES && !offsetof(moved_own, mask) &&
-                   offsetof(moved_own, returned) == 8,
+                   offsetof(moved_own, returned) == 8 && offsetof(moved_own, walks) == 16,
                "a thread's block has room");
 static inline moved_own *moved_of(const run_thread *t) { return (moved_own *)(uintptr_t)t->engine; }
 
@@ -192,6 +193,8 @@ typedef struct moved_handler {
     uint64_t at, restorer, mask;
 } moved_handler;
 void moved_frame_enter(run_thread *, run_frame *, uint64_t to, const moved_handler *, const weave_context *c);
+/* Where that one returns to, whatever the kernel has been told: the restorer may not have come by the gate yet. */
+void moved_frame_returns(uint64_t to, const moved_handler *);
 /* What of `spilled` is parked in another way than in its slot, in registers that are the program's own. */
 void moved_park_otherwise(const run_thread *, weave_context *, isa_regs spilled);
 /* Does the way back from a handler, by this restorer, come by the gate? */
@@ -340,6 +343,15 @@ uint64_t moved_old_word(uint64_t word); /* as moved_back, and what exceptions ke
 /* What the registers, the stack up to `end` and vector registers in the slot hold of unwind tables of new code for
  * which there is no counterpart in old tables: a number that such words yield, 0: there are none. */
 uint64_t moved_unwinds(const weave_context *, uint64_t end, uint64_t slot);
+
+/* --- walks.c, <isa>/walks.S: what takes the place of an unwinder's procedures (finders.c) --- */
+uint64_t moved_find_ip(void *context);
+uint64_t moved_find_ip_info(void *context, int *exactly);
+void moved_walk_begins(void), moved_raise_begins(void), moved_forced_begins(void), moved_resume_begins(void),
+    moved_rethrow_begins(void);
+extern uint64_t moved_next_walk, moved_next_raise, moved_next_forced, moved_next_resume, moved_next_rethrow;
+extern uint64_t (*moved_next_ip)(void *);
+extern uint64_t (*moved_next_ip_info)(void *, int *);
 
 /* --- <isa>/back.c --- */
 /* What the program has in the register that leads to a thread's block. */

@@ -376,6 +376,7 @@ void attacher_run(void)
     open_process(a, pid);
     if (!a->fresh) check_result(a);
     a->by_list = finders_go_by_list();
+    tool_now->walker = finders_walker();
     list_images(a);
     for (size_t k = 0; k < a->r.count; k++) set_target(a, &a->r.images[k], a->fresh && !has_run(a, a->r.images[k].m));
     analyse_ahead(a);

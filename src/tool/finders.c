@@ -33,14 +33,26 @@ static bool has_handlers(image *im)
     return any;
 }
 
-/* Of a static program, if neither is found by its name. */
+/* Of a static program, if neither is found by its name: exceptions are not all that it may unwind for. */
 static finders_unnamed find_unnamed(void)
 {
     if (is_in_process("_dl_find_object") || is_in_process("dl_iterate_phdr")) return (finders_unnamed){0};
     for (module *m = module_first(run_here.modules); m; m = m->next)
-        if (m->is_main && image_is_program(m->image) && !image_interp(m->image) && has_handlers(m->image))
-            return finders_find_unnamed(m->image);
+        if (m->is_main && image_is_program(m->image) && !image_interp(m->image)) return finders_find_unnamed(m->image);
     return (finders_unnamed){0};
+}
+
+/* An unwinder's procedures know each other's contexts: all are one image's. The program's own comes first. */
+const image *finders_walker(void)
+{
+    for (module *m = module_first(run_here.modules); m; m = m->next) {
+        uint64_t at, size;
+        bool all = !m->is_vdso;
+        for (const moved_finder *f = moved_finders; f->name && all; f++)
+            all = !f->walks || image_symbol(m->image, f->name, &at, &size);
+        if (all) return m->image;
+    }
+    return NULL;
 }
 
 /* Programs look at the list of images for other ends as well: it is only changed where an unwinder goes by it. */
@@ -58,7 +70,7 @@ static uint64_t place_of(image *im, const moved_finder *f, bool by_list)
     uint64_t at, size;
     bool is_list = !strcmp(f->name, "dl_iterate_phdr");
     const finders_unnamed *u = &tool_now->unnamed;
-    if (!by_list && is_list) return 0;
+    if ((!by_list && is_list) || (f->walks && tool_now->walker != im)) return 0;
     if (image_symbol(im, f->name, &at, &size)) return at;
     if (u->of != im) return 0;
     return is_list ? u->list : !strcmp(f->name, "_dl_find_object") ? u->object : 0;
@@ -103,15 +115,30 @@ inl_status finders_plan(rewriter_image *i, bool by_list, inl_error *e)
     return s == INL_OK ? live_target_settle(&i->live, i->plan, e) : s;
 }
 
+/* The procedure that begins at a link-time address, if it has moved; else CFG_NONE. */
+static uint32_t moved_from(const rewriter_image *i, uint64_t at)
+{
+    uint32_t k = cfg_proc_covering(i->cfg, at);
+    return k != CFG_NONE && i->cfg->procs[k].addr == at && i->plan->procs[k].how == MOVE_MOVED ? k : CFG_NONE;
+}
+
+static bool can_walk(const rewriter_image *i)
+{
+    for (const moved_finder *f = moved_finders; f->name; f++)
+        if (f->walks && moved_from(i, place_of(i->im, f, false)) == CFG_NONE) return false;
+    return true;
+}
+
 /* *unwinds: exceptions are found their way. */
 static size_t hooks_of(const rewriter_image *i, bool by_list, live_hook *out, bool *unwinds)
 {
     size_t n = 0;
     if (live_is_apart(i->live.process, i->m)) return 0;
+    const bool walks = tool_now->walker == i->im && can_walk(i);
     for (const moved_finder *f = moved_finders; f->name; f++) {
         uint64_t at = place_of(i->im, f, by_list);
-        uint32_t k = at ? cfg_proc_covering(i->cfg, at) : CFG_NONE;
-        if (k == CFG_NONE || i->cfg->procs[k].addr != at || i->plan->procs[k].how != MOVE_MOVED) continue;
+        uint32_t k = at ? moved_from(i, at) : CFG_NONE;
+        if (k == CFG_NONE || (f->walks && !walks)) continue;
         *unwinds = *unwinds || f->unwinds;
         out[n++] = (live_hook){.at = at + i->bias,
                                .next = i->plan->procs[k].new_addr,

@@ -7,6 +7,10 @@
 
 /* Must the list of images tell of moved code? Asked first: it looks, too, for those whose names are gone. */
 bool finders_go_by_list(void);
+/* The image whose unwinder's procedures are all found by their names, or NULL. What tells walks over the stack old
+ * places (moved/walks.c) is put there by whoever sets tool_now->walker: not by mutators, to whom these procedures
+ * belong. */
+const image *finders_walker(void);
 /* unnamed.c: what the unwinder of a static program asks; 0: not known. */
 finders_unnamed finders_find_unnamed(image *);
 /* Where they are in the image; is one at a link-time address? Moved code is to call it by its old entry. */

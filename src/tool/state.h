@@ -641,6 +641,7 @@ typedef struct tool_state {
     tool_json json;
     INL_VEC(tool_refusal) refusals; /* instrumentor: in order of address, nearly */
     finders_unnamed unnamed;        /* of the process that was looked at last */
+    const image *walker;            /* likewise: who walks by its unwinder is told old places (finders.h); or NULL */
     struct live_process *held;      /* instrumentor: it has not begun, and ends with this process; or NULL */
     bool held_goes_on;              /* ... or runs on without the tool: another program has started it */
     inlay_process own, *process;    /* the present one; the one that is meant */

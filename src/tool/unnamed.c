@@ -1,9 +1,10 @@
 /* A static program has its unwinder and what that asks in itself. Where their names are gone, what is asked is told
  * from the code that asks it:
  *
- *     lea S(stack),%rsi ; call _dl_find_object ; ... ; mov S+32(stack),R      in what looks at the encodings of an
- * unwind table's header (cmpb $0x3b,3(R)) lea callback,%rdi ; call dl_iterate_phdr callback compares with
- * PT_GNU_EH_FRAME
+ *     lea S(stack),%rsi ; call _dl_find_object ; ... ; mov S+32(stack),R
+ *         in what looks at the encodings of an unwind table's header (cmpb $0x3b,3(R))
+ *     lea callback,%rdi ; call dl_iterate_phdr
+ *         where the callback compares with PT_GNU_EH_FRAME
  *
  * All code that the unwind table describes is looked at once. What two places tell differently is not known. */
 #include "tool/finders.h"

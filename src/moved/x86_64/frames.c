@@ -66,6 +66,8 @@ void moved_frame_enter(run_thread *t, run_frame *f, uint64_t to, const moved_han
     if (f->mc.fpregs) sigvectors_reset((uint8_t *)f->mc.fpregs);
 }
 
+void moved_frame_returns(uint64_t to, const moved_handler *h) { run_write(to, &h->restorer, sizeof h->restorer); }
+
 uint64_t moved_restorer_at(void) { return (uint64_t)(uintptr_t)moved_restorer; }
 
 /* Code of the usual form does not if it is still whole. */
