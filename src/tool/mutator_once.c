@@ -75,6 +75,7 @@ typedef struct evaluation {
 } evaluation;
 typedef struct evaluated {
     uint64_t address, bits;
+    bool heap_is_there; /* whatever comes of the rest */
     uint8_t room[TOOL_CALL_ROOM];
     uint64_t bytes[];
 } evaluated;
@@ -101,6 +102,7 @@ static inl_status evaluate(mutatee *m, void *arg, void *answer, inl_error *e)
     evaluated *out = answer;
     remote *r;
     inl_status s = w->heap ? put_heap(m, e) : INL_OK;
+    out->heap_is_there = w->heap && s == INL_OK;
     if (s == INL_OK && w->needs.calls) s = mutator_calm(m, w->tid, &r, e);
     else if (s == INL_OK) s = (r = mutator_thread(m, w->tid, e)) ? INL_OK : INL_ERR_NOT_FOUND;
     if (s == INL_OK && w->object) s = mutator_run(m, r, w->object, out->room, &out->address, e);
@@ -122,7 +124,7 @@ static inl_status run_once(mutatee *m, evaluation *w, evaluated *out, inl_error 
     if (why) return inl_fail(e, INL_ERR_UNSUPPORTED, "%s", why);
     inl_status s = w->heap && !m->has_tool ? mutator_put(m, e) : INL_OK;
     if (s == INL_OK) s = mutator_work(m, evaluate, w, out, sizeof *out + (w->size + 7) / 8 * 8, e);
-    if (s == INL_OK && w->heap) heap_is_there(m);
+    if (out->heap_is_there) heap_is_there(m);
     return s;
 }
 

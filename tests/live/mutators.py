@@ -403,6 +403,9 @@ class Mutators:
             self.answers(m, "call 1 six i i:1 i:2 i:3 i:4 i:5 i:6", "ok |i|654321|")
             self.loads(m, form)
             m.inserts("entry", "six", "static long n; n++")
+            for k in range(200):  # what the failing one has put into the process stays there
+                m.inserts("entry", "half", f"static long more{k}; more{k}++")
+            self.answers(m, "value 0 own_fault(8)", "no the procedure that was called has failed at")
             m.does("commit")
             for turn in (0, 1, 0 if static else 2):
                 self.answers(m, f"call {turn} six i i:1 i:2 i:3 i:4 i:5 i:6", "ok |i|654321|")
