@@ -124,9 +124,8 @@ static void thread_end(void *arg, run_thread *t)
 {
     (void)arg;
     uint64_t before = run_kernel_mask_faults(); /* the tool's are to be told */
-    tool_buffers_flush(t);
-    TOOL_CALL(ON_THREAD_END, void (*)(inlay_thread *, void *), (inlay_thread *)t);
     tool_buffers_end(t);
+    TOOL_CALL(ON_THREAD_END, void (*)(inlay_thread *, void *), (inlay_thread *)t);
     tool_thread_end(t);
     if (t->tls) tls_leave();
     run_kernel_mask_set(before);

@@ -18,7 +18,7 @@ import driver  # noqa: E402
 from driver import Failed  # noqa: E402
 
 LIMIT = 120
-FOUND = ["jumps 100 100 0 last 100 100 10000 100 leaps 0", "results 100 100 stack 78 order 0 rep 2 1000", "records all"]
+FOUND = ["jumps 100 100 0 last 100 100 10000 100 leaps 0", "results 100 100 stack 78 order 0 rep 2 1000", "records all, 0 late"]
 
 # A tool with one mistake: its callback of blocks, what stands behind inlay_init, what the compiler says (None: nothing),
 # what is said when it runs and is rewritten.

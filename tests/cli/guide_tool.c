@@ -4,16 +4,16 @@
 #include <string.h>
 
 typedef struct mine { /* of a thread */
-    uint64_t records;
+    uint64_t records, fed, room[300];
 } mine;
 
 static struct found {
     inlay_counter blocks, odd, negative;
     uint64_t entries, exits, returns, of_last, sum, late, order, wrong_order, repeated, times, never, same, of_stack;
-    uint64_t of_ended, of_others;
+    uint64_t of_ended, of_others, late_records;
 } * found;
 static inlay_local *data;
-static inlay_buffer *buffer;
+static inlay_buffer *buffer, *fed;
 
 /* --- where a procedure ends --- */
 
@@ -82,6 +82,7 @@ static void each_block(inlay_block *b, void *arg)
     if (p && inlay_block_address(b) == inlay_proc_address(p) && !strcmp(inlay_proc_name(p), "last"))
         inlay_insert(inlay_block_entry(b), inlay_call(in_order));
     inlay_insert(inlay_block_entry(b), inlay_append(buffer, INLAY_FIELD(8, inlay_pc())));
+    inlay_insert(inlay_block_entry(b), inlay_append(fed, INLAY_FIELD(8, inlay_pc())));
     inlay_insert(inlay_block_entry(b), inlay_count(&found->blocks, 1));
 }
 
@@ -108,11 +109,21 @@ static void full(const void *records, size_t count, unsigned thread, void *arg)
     m->records += count;
 }
 
+static void *next(void *filled, size_t count, unsigned thread, size_t *room, void *arg)
+{
+    (void)filled, (void)thread, (void)arg;
+    mine *m = inlay_local_now(data);
+    m->fed += count;
+    if (room) *room = sizeof m->room / sizeof *m->room;
+    return room ? m->room : NULL;
+}
+
 static void thread_ends(inlay_thread *t, void *arg)
 {
     (void)arg;
     const mine *m = inlay_local_of(data, t);
     __atomic_fetch_add(&found->of_ended, m->records, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&found->late_records, m->records - m->fed, __ATOMIC_RELAXED);
 }
 
 static void report(int status, void *arg)
@@ -129,7 +140,8 @@ static void report(int status, void *arg)
     fprintf(inlay_out(), "results %ju %ju stack %ju order %ju rep %ju %ju\n", inlay_counter_sum(&f->odd),
             inlay_counter_sum(&f->negative), f->of_stack, f->wrong_order, f->repeated, f->times);
     uint64_t blocks = inlay_counter_sum(&f->blocks);
-    fprintf(inlay_out(), "records %s\n", f->of_ended + f->of_others == blocks && f->of_others ? "all" : "lost");
+    fprintf(inlay_out(), "records %s, %ju late\n", f->of_ended + f->of_others == blocks && f->of_others ? "all" : "lost",
+            f->late_records);
 }
 
 int main(int argc, char **argv)
@@ -138,6 +150,7 @@ int main(int argc, char **argv)
     found = inlay_alloc(sizeof *found);
     data = inlay_local_new(sizeof(mine) + sizeof(uint64_t));
     buffer = inlay_buffer_new(sizeof(uint64_t), 500, full, NULL);
+    fed = inlay_buffer_fed(sizeof(uint64_t), next, NULL);
     inlay_on_proc(each_proc, NULL);
     inlay_on_block(each_block, NULL);
     inlay_on_insn(each_insn, NULL);

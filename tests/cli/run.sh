@@ -273,6 +273,26 @@ int main(void) { return leaps(way) == 4 ? 0 : 1; }
 C
 check 'jumps that are not known' 0 ''                        sh -c "gcc -O2 -s '$scratch/leaps.c' -o '$scratch/leaps'; echo"
 check 'rewrite: what is left'  0 "not instrumented, however often it runs: .*the largest: sub_[0-9a-f]* ([0-9]* bytes: " "$inlay" rewrite inscount "$scratch/leaps" -o "$scratch/out8"
+# In a larger program a loop of some kilobytes is named from a hundredth of the code on.
+cat >"$scratch/larger.c" <<'C'
+int volatile way;
+__attribute__((noinline)) int leaps(long n)
+{
+    int r = 1;
+    __asm__ volatile("lea 1f(%%rip), %%rcx\n\tadd %1, %%rcx\n\tjmp *%%rcx\n1:\t.rept 3000\n\tincl %0\n\t.endr"
+                     : "+r"(r) : "r"(n) : "rcx");
+    return r;
+}
+int others(void)
+{
+    int r;
+    __asm__ volatile("xor %0, %0\n\t.rept 30000\n\tincl %0\n\t.endr" : "=r"(r));
+    return r;
+}
+int main(void) { return leaps(way) == 3001 && others() == 30000 ? 0 : 1; }
+C
+check 'jumps in a larger program' 0 ''                       sh -c "gcc -O2 '$scratch/larger.c' -o '$scratch/larger'; echo"
+check 'live: what is left'     0 "larger: not instrumented, however often it runs: [1-9].* %.*the largest: leaps ([0-9]* bytes: " "$inlay" run --engine=live inscount -- "$scratch/larger"
 check 'rewrite: --rewrite=OUT' 0 'blocks executed'           sh -c "'$build/tools/bbcount' --rewrite='$scratch/out3' -- '$scratch/program' && '$scratch/out3'"
 
 check 'inlay cc'               0 ''                          sh -c "'$inlay' cc -Wall mytool.c -o mytool; echo"
@@ -381,7 +401,7 @@ check 'completion: trace'      0 '^report$'                  "$scratch/completes
 check 'completion: events'     0 '^page-faults$'             "$scratch/completes" trace --event page
 check 'completion: reports'    0 '^--asked-for$'             "$scratch/completes" trace report --ask
 check 'completion: forms'      0 '^perfetto$'                "$scratch/completes" trace export perf
-check 'completion: processes'  0 " $$ \\|^$$ "              "$scratch/completes" count -p ''
+check 'completion: processes'  0 "\\(^\\| \\)$$\\( \\|\$\\)"              "$scratch/completes" count -p ''
 check 'help of count'          0 'usage: inlay count'        "$inlay" count --help
 check 'installed count'        2 'no process is named'       "$prefix/bin/inlay" count malloc
 check 'man page'               0 'INLAY'                     sh -c "man -l '$tests/../docs/inlay.1' 2>/dev/null || cat '$tests/../docs/inlay.1'"
