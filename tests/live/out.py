@@ -470,7 +470,7 @@ def tests(out):
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     yield "unwinds", lambda: out.unwinds(200 if out.all else 5)
     yield "unwinds-static", lambda: out.unwinds(200 if out.all else 3, "-static")
-    yield "unwinds-several", lambda: out.unwinds(200 if out.all else 4, "-static", more=3)
+    yield "unwinds-several", lambda: out.unwinds(200 if out.all else 2, "-static", more=3)
     if shutil.which("strace"):
         yield "dies", lambda: print("dies:", out.dies(1 if out.all else 37))
     if out.all and shutil.which("redis-server"):

@@ -18,7 +18,7 @@
 
 #include "isa_zydis.h"
 
-enum { SAMPLE_FILES = 48, SAMPLE_SECONDS = 40, SAMPLE_BYTES = 1 << 20 };
+enum { SAMPLE_FILES = 48, SAMPLE_SECONDS = 20, SAMPLE_BYTES = 1 << 20 };
 
 typedef struct file {
     char *path;
