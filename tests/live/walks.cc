@@ -90,6 +90,47 @@ __attribute__((noinline)) static void interrupted(bool throws)
     }
 }
 
+/* The jump to new code lies over a part of the call. */
+__attribute__((noinline)) static int through(int (*f)()) { return f() + 1; }
+static int walks()
+{
+    walk("through a pointer");
+    return 1;
+}
+static int (*volatile pointer)() = walks;
+
+/* Exceptions whose contexts lie wherever the one of a walk may have lain. */
+static _Unwind_Reason_Code counts(_Unwind_Context *c, void *n)
+{
+    *static_cast<int *>(n) += _Unwind_GetIP(c) != 0;
+    return _URC_NO_REASON;
+}
+static void counts_frames(int *n) { _Unwind_Backtrace(counts, n); }
+static void throws_it(int *n) { throw *n > 0; }
+
+__attribute__((noinline)) static void lower(int by, void (*f)(int *), int *n)
+{
+    volatile char *room = static_cast<char *>(__builtin_alloca(static_cast<size_t>(by) * 16 + 16));
+    room[0] = 0;
+    f(n);
+}
+
+__attribute__((noinline)) static void sweep()
+{
+    enum { MOST = 160 };
+    int caught = 0;
+    for (int k = 0; k < MOST; k++) {
+        int frames = 0;
+        lower(MOST / 2, counts_frames, &frames);
+        try {
+            lower(k, throws_it, &frames);
+        } catch (bool any) {
+            caught += any;
+        }
+    }
+    printf("caught %d\n", caught);
+}
+
 static void *thread(void *)
 {
     walk("a thread");
@@ -120,6 +161,8 @@ int main()
         pthread_t t;
         if (c != '\n') continue;
         deep(3);
+        printf("%d\n", through(pointer));
+        sweep();
         interrupted(false);
         interrupted(true);
         pthread_create(&t, nullptr, thread, nullptr);
