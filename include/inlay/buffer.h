@@ -33,9 +33,10 @@ inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records,
 /* Records that stay where the tool wants them, in a mapped file, say, instead of being handed out. `next` gives a
  * thread the memory for its next records, at its first one and whenever what it has is full: `filled` with `count`
  * records in it, at first NULL and 0. It answers where, and in *room how many, at least one; NULL ends the tool. When
- * the thread ends, before the callbacks of its end, `room` is NULL, and so is the answer. It runs in that thread, several
- * at once, and is not called for what other threads have when the process ends: that lies where `next` has said. A child of fork has
- * no memory until it asks for some; records that a thread makes while the process ends are still put there. */
+ * the thread ends, before the callbacks of its end, `room` is NULL, and so is the answer. It runs in that thread,
+ * several at once, and is not called for what other threads have when the process ends: that lies where `next` has
+ * said. A child of fork has no memory until it asks for some; records that a thread makes while the process ends are
+ * still put there. */
 inlay_buffer *inlay_buffer_fed(unsigned record_size,
                                void *(*next)(void *filled, size_t count, unsigned thread_id, size_t *room, void *arg),
                                void *arg);

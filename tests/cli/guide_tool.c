@@ -140,8 +140,8 @@ static void report(int status, void *arg)
     fprintf(inlay_out(), "results %ju %ju stack %ju order %ju rep %ju %ju\n", inlay_counter_sum(&f->odd),
             inlay_counter_sum(&f->negative), f->of_stack, f->wrong_order, f->repeated, f->times);
     uint64_t blocks = inlay_counter_sum(&f->blocks);
-    fprintf(inlay_out(), "records %s, %ju late\n", f->of_ended + f->of_others == blocks && f->of_others ? "all" : "lost",
-            f->late_records);
+    fprintf(inlay_out(), "records %s, %ju late\n",
+            f->of_ended + f->of_others == blocks && f->of_others ? "all" : "lost", f->late_records);
 }
 
 int main(int argc, char **argv)
