@@ -157,22 +157,25 @@ static edge *edges_of(const trace_profile *p, size_t *count)
     return list;
 }
 
+/* On one line: what is none of a text's own characters is a space. */
+static void put_text(FILE *f, const char *text)
+{
+    for (; *text; text++) fputc((unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text, f);
+    fputc('\n', f);
+}
+
 /* A number and a name where a procedure is named first; names of one line. */
 static void put_name(FILE *f, const char *key, const trace_profile *p, uint32_t proc, bool *named)
 {
-    const trace_proc *q = trace_profile_proc(p, proc);
-    fprintf(f, "%s=(%u)", key, proc);
-    if (!named[proc]) fputc(' ', f);
-    for (const char *s = trace_name(q); *s && !named[proc]; s++) fputc(*s == '\n' ? ' ' : *s, f);
+    fprintf(f, "%s=(%u)%s", key, proc, named[proc] ? "" : " ");
+    put_text(f, named[proc] ? "" : trace_name(trace_profile_proc(p, proc)));
     named[proc] = true;
-    fputc('\n', f);
 }
 
 static void put_image(FILE *f, const char *key, const trace_proc *p)
 {
     fprintf(f, "%s=", key);
-    for (const char *s = p->image ? p->image->path : "?"; *s; s++) fputc(*s == '\n' ? ' ' : *s, f);
-    fputc('\n', f);
+    put_text(f, p->image ? p->image->path : "?");
 }
 
 static void put_cost(FILE *f, const trace_profile *p, uint32_t proc, const edge *edges, size_t count, bool *named)
@@ -212,10 +215,9 @@ static inl_status put_callgrind(FILE *f, trace_profile *p, inl_error *e)
     size_t count, at = 0;
     edge *edges = edges_of(p, &count);
     bool *named = calloc(p->s->procs.count + 2, sizeof *named);
-    fprintf(f,
-            "# callgrind format\nversion: 1\ncreator: inlay trace\npid: %d\ncmd: %s\npart: 1\n\npositions: line\n"
-            "events: ns",
-            p->s->pid, p->s->program);
+    fprintf(f, "# callgrind format\nversion: 1\ncreator: inlay trace\npid: %d\ncmd: ", p->s->pid);
+    put_text(f, p->s->program);
+    fputs("part: 1\n\npositions: line\nevents: ns", f);
     for (uint32_t k = 0; k < p->s->event_count; k++) {
         fputc(' ', f);
         trace_put_event(f, &p->s->events[k]);

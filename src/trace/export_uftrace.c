@@ -3,7 +3,9 @@
  *
  *     time, CLOCK_MONOTONIC in ns                        8 bytes
  *     address << 16 | depth << 6 | 5 << 3 | values follow << 2 | is an exit   8
- */
+ *
+ * uftrace takes the other files apart by words and lines, and knows an image by its path in each of them: in names of
+ * files '_' stands for what would divide them. */
 #include "trace/uftrace_values.h"
 
 #include <errno.h>
@@ -47,6 +49,20 @@ static FILE *open_in(const folder *d, const char *name, inl_error *e)
     return f;
 }
 
+typedef struct word {
+    char text[4096];
+} word;
+
+/* The name of a file as one word. */
+static word word_of(const char *name)
+{
+    word w;
+    snprintf(w.text, sizeof w.text, "%s", name);
+    for (char *c = w.text; *c; c++)
+        if ((unsigned char)*c <= ' ' || *c == 0x7f || *c == '"') *c = '_';
+    return w;
+}
+
 static inl_status close_good(FILE *f, const folder *d, inl_error *e)
 {
     bool bad = ferror(f);
@@ -82,7 +98,8 @@ static inl_status put_info(const folder *d, inl_error *e)
     if (!f) return INL_ERR_ACCESS;
     bool arguments = uftrace_values_any(&d->values, false), results = uftrace_values_any(&d->values, true);
     put_info_head(f, arguments, results);
-    fprintf(f, "exename:%s\nexit_status:%d\ncmdline:%s\n", d->s->program, d->s->status, d->s->program);
+    const word program = word_of(d->s->program);
+    fprintf(f, "exename:%s\nexit_status:%d\ncmdline:%s\n", program.text, d->s->status, program.text);
     fprintf(f, "taskinfo:lines=2\ntaskinfo:nr_tid=%zu\ntaskinfo:tids=", d->s->threads.count);
     for (size_t i = 0; i < d->s->threads.count; i++) fprintf(f, "%s%u", i ? "," : "", d->s->threads.items[i].tid);
     fputc('\n', f);
@@ -100,7 +117,7 @@ static inl_status put_tasks(const folder *d, inl_error *e)
     FILE *f = open_in(d, "task.txt", e);
     if (!f) return INL_ERR_ACCESS;
     put_moment(f, "SESS", d->s->monotonic);
-    fprintf(f, " pid=%d sid=%016x exename=\"%s\"\n", d->s->pid, 1, d->s->program);
+    fprintf(f, " pid=%d sid=%016x exename=\"%s\"\n", d->s->pid, 1, word_of(d->s->program).text);
     for (size_t i = 0; i < d->s->threads.count; i++) {
         put_moment(f, "TASK", d->s->monotonic);
         fprintf(f, " tid=%u pid=%d\n", d->s->threads.items[i].tid, d->s->pid);
@@ -126,13 +143,13 @@ static const char *name_of(const folder *d, const trace_proc *p)
 static inl_status put_symbols(const folder *d, const trace_proc **procs, size_t count, inl_error *e)
 {
     const trace_image *image = procs[0]->image;
-    char name[512];
+    char name[4096 + 8];
     if (strchr(image->name, '/'))
         return inl_fail(e, INL_ERR_FORMAT, "an image's path is '%s', which is no file's", image->path);
-    snprintf(name, sizeof name, "%s.sym", image->name);
+    snprintf(name, sizeof name, "%s.sym", word_of(image->name).text);
     FILE *f = open_in(d, name, e);
     if (!f) return INL_ERR_ACCESS;
-    fprintf(f, "# symbols: %zu\n# path name: %s\n# build-id:\n", count + 1, image->path);
+    fprintf(f, "# symbols: %zu\n# path name: %s\n# build-id:\n", count + 1, word_of(image->path).text);
     for (size_t i = 0; i < count; i++)
         fprintf(f, "%016" PRIx64 " T %s\n", procs[i]->address - image->low, name_of(d, procs[i]));
     uint64_t end = procs[count - 1]->address + procs[count - 1]->size - image->low;
@@ -142,8 +159,12 @@ static inl_status put_symbols(const folder *d, const trace_proc **procs, size_t 
 
 static bool name_is_taken(const trace_proc **procs, size_t before, const trace_image *image)
 {
-    for (size_t i = 0; i < before; i++)
-        if (procs[i]->image != image && !strcmp(procs[i]->image->name, image->name)) return true;
+    const word name = word_of(image->name);
+    for (size_t i = 0; i < before; i++) {
+        const trace_image *other = procs[i]->image;
+        bool is_first = !i || procs[i - 1]->image != other;
+        if (is_first && other != image && !strcmp(word_of(other->name).text, name.text)) return true;
+    }
     return false;
 }
 
@@ -157,7 +178,7 @@ static inl_status put_images(const folder *d, const trace_proc **procs, size_t c
             return inl_fail(e, INL_ERR_UNSUPPORTED, "two images are called %s: uftrace's directory has room for one",
                             image->name);
         fprintf(map, "%012" PRIx64 "-%012" PRIx64 " r-xp 00000000 00:00 0                          %s\n", image->low,
-                image->high, image->path);
+                image->high, word_of(image->path).text);
         st = put_symbols(d, procs + i, n, e);
     }
     fprintf(map, "%s", "7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0                          [stack]\n");

@@ -90,6 +90,14 @@ def check_uftrace(t, need, same):
     need(len(begun) == calls(report)["leaf"], "uftrace replay", replay[:300])
     graph = t.command(["uftrace", "graph", "-d", out, "main", "--no-pager"]).stdout
     need(re.search(r"\(1\) threads\b", graph), "uftrace graph", graph[:600])
+    other = t.of(f"{t.folder}/na me \"s\"/sam ple")  # words divide what uftrace reads
+    os.makedirs(os.path.dirname(other.program), exist_ok=True)
+    shutil.copy(t.program, other.program)
+    shutil.rmtree(out)
+    path = other.record("jit", ["threads"])
+    t.read("export", "uftrace", "-o", out, path)
+    rows = t.command(["uftrace", "report", "-d", out, "-f", "call"]).stdout.splitlines()
+    same({line.split()[-1]: int(line.split()[-2]) for line in rows[2:]}, calls(t.report(path)), "a name of words")
     done = t.command([t.inlay, "trace", "export", "uftrace", path], 2)
     need("-o DIRECTORY" in done.stderr, "without a directory", done.stderr)
 

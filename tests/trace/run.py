@@ -478,6 +478,12 @@ def check_threshold(t):
 
 
 def check_callgrind(t):
+    """A name that is no line of its own, too."""
+    odd = f"{t.folder}/od\x1fd\nna me"
+    shutil.copy(t.program, odd)
+    t.of(odd).read("export", "callgrind", "-o", f"{t.folder}/callgrind.out.3", t.of(odd).record("jit", ["tail"]))
+    done = t.command(["callgrind_annotate", "--threshold=100", f"{t.folder}/callgrind.out.3"])
+    need("Profiled target:  od d na me (" in done.stdout and ":leaf [" in done.stdout, "an odd name", done.stdout[:900])
     path = t.record("jit", ["time"])
     out = f"{t.folder}/callgrind.out.1"
     t.read("export", "callgrind", "-o", out, path)
