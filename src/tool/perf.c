@@ -128,7 +128,7 @@ static const char *reason(const perf_asked *a, long error)
     case EOPNOTSUPP:
     case ENODEV:
         return hardware ? "this machine has no such counter (virtual machines often have none); page-faults, "
-                          "context-switches, task-clock work, and --clock=cycles"
+                          "context-switches, task-clock work"
                         : "this kernel does not count it";
     case EACCES:
     case EPERM: return "it is forbidden: /proc/sys/kernel/perf_event_paranoid, or a filter of system calls (seccomp)";
