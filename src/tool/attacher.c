@@ -190,13 +190,14 @@ static void analyse_ahead(const attacher *a)
 
 /* --- the whole --- */
 
-/* The arguments, as they would be typed. */
+/* The arguments, as they were typed: not the file's whole name at their end (options_carried). */
 static void join_options(char *out, size_t size)
 {
     int count;
     const char *const *options = options_carried(&count);
     size_t n = 0;
     *out = 0;
+    if (tool_now->options.result) count -= 3;
     for (int i = 0; i < count && n < size; i++)
         if (strcmp(options[i], "--") != 0) n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : "", options[i]);
 }

@@ -131,7 +131,7 @@ class Out(live.Live):
                     self.count_of(c, [1])
                     self.counted(self.inside("report", c.process.pid), expected)
                 listed = subprocess.run([self.inlay, "ps"], capture_output=True, text=True).stdout
-                if not re.search(rf"^ *{c.process.pid} .* talks +calls .*report", listed, re.M):
+                if not re.search(rf"^ *{c.process.pid} .* talks +calls -o {folder}/report$", listed, re.M):
                     raise driver.Failed("inlay ps does not list it", listed)
                 if self.inside("detach", c.process.pid):
                     raise driver.Failed("the report should have gone to the file")
