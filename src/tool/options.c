@@ -94,8 +94,19 @@ static const char *take_fds(const char *text)
     return n == TOOL_FDS ? NULL : "must be a number for each descriptor";
 }
 
+/* Of a program that is run: a file of another name or place would not be the program to itself ($ORIGIN,
+ * /proc/self/exe), so nothing is rewritten for one run. */
+static const char *take_engine(const char *name)
+{
+    bool live = !strcmp(name, "live");
+    tool_now->options.engine = live ? ENGINE_LIVE : ENGINE_JIT;
+    if (!strcmp(name, "rewrite"))
+        return "a program that is rewritten is another file; write it with inlay rewrite and run that, or use "
+               "--engine=live, which is the same without a file";
+    return live || !strcmp(name, "jit") ? NULL : "must be jit or live";
+}
+
 const char *const options_formats[] = {"text", "json", NULL};
-static const char *const engines[] = {"jit", "live", "rewrite", NULL}; /* tool_engine */
 
 static const char *const debug_folder[] = {"/tmp", NULL};
 static const char *const own_gdb[] = {"", NULL};
@@ -107,7 +118,8 @@ const tool_option options_common[] = {
     {OPTION_GLOB, "image", 0, AT(images), "only images whose name matches", .what = "PATTERN"},
     {OPTION_GLOB, "proc", 'F', AT(procs), "only procedures whose name matches", .what = "PATTERN"},
     {OPTION_GLOB, "not-proc", 'N', AT(not_procs), "no procedures whose name matches", .what = "PATTERN"},
-    {OPTION_CHOICE, "engine", 0, AT(engine), "who instruments the program that is run", .words = engines},
+    {OPTION_ACTION, "engine", 0, .what = "jit|live", .action = take_engine,
+     .help = "who instruments the program that is run"},
     {OPTION_STRING, "attach", 0, AT(join), "run no PROGRAM: process PID, which runs already, goes on under the tool",
      .what = "PID"},
     {OPTION_GLOB, "follow", 0, AT(follow), "of programs that are exec'ed follow only those whose name matches",

@@ -342,15 +342,9 @@ static void check_attaching(void)
     name_result(o);
 }
 
-/* Of a program that is run: a file of another name or place would not be the program to itself ($ORIGIN,
- * /proc/self/exe), so nothing is rewritten for one run. */
 static void check_live(void)
 {
     tool_options *o = &tool_now->options;
-    if (o->engine == ENGINE_REWRITE)
-        wrong_usage(
-            "--engine=rewrite: a program that is rewritten is another file; write it with inlay rewrite and run "
-            "that, or use --engine=live, which is the same without a file");
     if (o->no_ptrace) wrong_usage("--engine=live puts the tool in by ptrace; --no-ptrace is for --engine=jit");
     if (o->rewrite_out || o->with_libs || o->libs.count || o->result)
         wrong_usage("--rewrite, --with-libs, --lib and --result are for rewriting (inlay rewrite)");

@@ -93,8 +93,8 @@ typedef struct tool_globs {
     tool_glob *items;
     unsigned count;
 } tool_globs;
-/* Of `inlay run`: code is translated as it is met, or instrumented in the process before it begins, or in a file. */
-typedef enum tool_engine { ENGINE_JIT, ENGINE_LIVE, ENGINE_REWRITE } tool_engine;
+/* Of `inlay run`: code is translated as it is met, or instrumented in the process before it begins. */
+typedef enum tool_engine { ENGINE_JIT, ENGINE_LIVE } tool_engine;
 /* Rewriting: counts stay where they are inserted. */
 enum { TOOL_STRESS_IN_PLACE = 1 << 16 };
 typedef struct tool_options {

@@ -200,8 +200,9 @@ error 'attach: two processes'  2 'one process'              "$inlay" attach insc
 error 'attach: for rewriting'  2 'are for rewriting'        "$inlay" attach inscount --with-libs "$scratch/r" 1
 check 'live'                   0 'instructions'             "$inlay" run --engine=live inscount -- echo hello
 check 'live, status'           5 'ends'                     "$inlay" run --engine=live null -- sh -c 'echo ends; exit 5'
-error 'live: no such engine'   2 'is not one of'            "$inlay" run --engine=x inscount -- true
+error 'live: no such engine'   2 'must be jit or live$'     "$inlay" run --engine=x inscount -- true
 error 'live: a file'           2 'is another file'          "$inlay" run --engine=rewrite inscount -- true
+check 'engines in help'        0 '--engine=jit|live '       "$inlay" run null --help
 error 'live: no ptrace'        2 'by ptrace'                "$inlay" run --engine=live --no-ptrace inscount -- true
 error 'live: for rewriting'    2 'are for rewriting'        "$inlay" run --engine=live --with-libs "$scratch/r" inscount -- true
 error 'live: attach'           2 'is for running'           "$inlay" attach inscount --engine=live 1
