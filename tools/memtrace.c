@@ -239,10 +239,7 @@ int main(int argc, char **argv)
     inlay_init(&argc, &argv,
                "traces memory accesses (a REP-prefixed string instruction gives one record an "
                "operand, a masked vector operand one an element that is really accessed)");
-    if (compact && (binary || hash)) {
-        inlay_warn("--compact goes with neither --binary nor --hash");
-        return 2;
-    }
+    if (compact && (binary || hash)) inlay_option_refuse("--compact goes with neither --binary nor --hash");
     if (compact) buffer = inlay_buffer_new(sizeof(compact_record), COMPACT_CHUNK, full, NULL);
     else buffer = inlay_buffer_new(sizeof(access_record), CHUNK, full, NULL);
     if (compact && !sites_begin()) return 1;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 static trace_found *found; /* travels into a rewritten program */
-static trace_settings settings = {.clock = INLAY_TRACE_CYCLES, .compress = true};
+static trace_settings settings = {.clock = INLAY_TRACE_CYCLES, .compress = true, .every = 1};
 static inlay_buffer *records;
 static bool with_libs, began, is_child;
 static uint64_t min_size, min_path;
@@ -242,25 +242,19 @@ static bool read_time(const char *text, uint64_t *ns)
     return false;
 }
 
-static bool settings_agree(const char *threshold)
+static void check_settings(const char *threshold)
 {
-    if (threshold && !read_time(threshold, &settings.threshold)) {
-        inlay_warn("--threshold=%s is no time: 500ns, 2us, 1.5ms, 1s", threshold);
-        return false;
-    }
-    bool chooses = settings.inside || settings.every || settings.thin || settings.depth || threshold ||
+    if (threshold && !read_time(threshold, &settings.threshold))
+        inlay_option_refuse("--threshold=%s is no time: 500ns, 2us, 1.5ms, 1s", threshold);
+    if (!settings.every) inlay_option_refuse("--every=0: one call in so many is recorded, at least 1");
+    bool chooses = settings.inside || trace_select_samples(&settings) || settings.depth || threshold ||
                    settings.arguments || settings.results || settings.events;
-    if (settings.clock == INLAY_TRACE_COUNTS && chooses) {
-        inlay_warn(
+    if (settings.clock == INLAY_TRACE_COUNTS && chooses)
+        inlay_option_refuse(
             "--clock=none counts all calls and no more: --inside, --every, --thin, --depth, --threshold, -A, -R, "
             "--event need another clock");
-        return false;
-    }
-    if (settings.every && settings.thin) {
-        inlay_warn("--every and --thin: one of them");
-        return false;
-    }
-    return true;
+    if (settings.every > 1 && settings.thin) inlay_option_refuse("--every and --thin: one of them");
+    if (settings.every == 1) settings.every = 0; /* all, as if it was not given */
 }
 
 int main(int argc, char **argv)
@@ -289,11 +283,12 @@ int main(int argc, char **argv)
     inlay_option_string(&threshold, "threshold", 0, "reports: leave out calls shorter than 500ns, 2us, 1.5ms, 1s");
     inlay_init(&argc, &argv, "entry and exit of procedures with their times, for inlay trace report");
     settings.clock = (inlay_trace_clock)clock;
-    if (!settings_agree(threshold)) return 1;
+    check_settings(threshold);
     found = inlay_alloc(sizeof *found);
-    if (!found || !trace_select_prepare(&settings) || !trace_values_prepare(&settings) ||
-        !trace_events_prepare(&settings) || !trace_woven_prepare())
-        return 1;
+    if (!found || !trace_select_prepare(&settings) || !trace_values_prepare(&settings)) return 1;
+    if (!trace_events_prepare(&settings))
+        inlay_option_refuse("--event: a list like page-faults,cycles:u,{instructions,r1b2}");
+    if (!trace_woven_prepare()) return 1;
     if (!found->end) found->end = &found->procs;
     if (settings.clock != INLAY_TRACE_COUNTS) {
         records = inlay_buffer_fed(sizeof(inlay_trace_record), trace_file_next, NULL);

@@ -78,11 +78,12 @@ static const char *list_of(const char *at, const char *end)
     return !strncmp(list + 1, "arg", 3) || !strncmp(list + 1, "fparg", 5) ? list : NULL;
 }
 
-/* The name in "double pow(double x, double y)"; NULL: it is no prototype, but a pattern, perhaps of a C++ name. */
-static const char *prototype_name(const char *at, const char *end, const char **behind)
+/* The name in "double pow(double x, double y)", or in what has begun so; NULL: it is no prototype, but a pattern,
+ * perhaps of a C++ name. */
+static const char *typed_name(const char *at, const char *end, const char **behind)
 {
     const char *open = memchr(at, '(', (size_t)(end - at));
-    if (!open || end[-1] != ')' || !strncmp(at, "operator", 8)) return NULL;
+    if (!open || !strncmp(at, "operator", 8)) return NULL;
     *behind = open;
     while (*behind > at && (*behind)[-1] == ' ') --*behind;
     const char *name = *behind;
@@ -91,11 +92,18 @@ static const char *prototype_name(const char *at, const char *end, const char **
     return has_type && name < *behind && !memchr(at, '<', (size_t)(name - at)) ? name : NULL;
 }
 
+static const char *prototype_name(const char *at, const char *end, const char **behind)
+{
+    return end > at && end[-1] == ')' ? typed_name(at, end, behind) : NULL;
+}
+
 static bool arguments_agree(const char *text)
 {
     for (const char *at = text, *end; *at; at = *end ? end + 1 : end) {
         end = end_of(at, ";");
-        const char *list = list_of(at, end);
+        const char *list = list_of(at, end), *behind;
+        bool is_cut = !find(at, end, ')') && typed_name(at, end, &behind);
+        if (is_cut) inlay_option_refuse("-A '%.*s': the prototype ends without its ')'", (int)(end - at), at);
         if (at == end) return false;
         for (const char *one = list ? list + 1 : end, *stop; list && one <= end; one = stop + 1) {
             unsigned number, form, size;
@@ -120,17 +128,15 @@ static bool results_agree(const char *text)
 bool trace_values_prepare(const trace_settings *s)
 {
     asked = s;
-    if (s->arguments && !arguments_agree(s->arguments)) {
-        inlay_warn("-A '%s': NAME@arg1/FORM,fparg1/f;NAME;double f(int, double), with forms d i u x (and 8, 16, 32, 64 "
-                   "bits), p, c, s (a string), f (f32: a float)",
-                   s->arguments);
-        return false;
-    }
-    if (s->results && !results_agree(s->results)) {
-        inlay_warn("-R '%s': NAME/FORM;NAME, with forms d i u x (and 8, 16, 32, 64 bits), p, c, s (a string), f, f32",
-                   s->results);
-        return false;
-    }
+    if (s->arguments && !arguments_agree(s->arguments))
+        inlay_option_refuse(
+            "-A '%s': NAME@arg1/FORM,fparg1/f;NAME;double f(int, double), with forms d i u x (and 8, 16, 32, 64 bits), "
+            "p, c, s (a string), f (f32: a float)",
+            s->arguments);
+    if (s->results && !results_agree(s->results))
+        inlay_option_refuse(
+            "-R '%s': NAME/FORM;NAME, with forms d i u x (and 8, 16, 32, 64 bits), p, c, s (a string), f, f32",
+            s->results);
     if (!s->arguments && !s->results) return true;
     return (texts = inlay_local_new(sizeof(copied))) != NULL;
 }

@@ -18,6 +18,9 @@ void inlay_option_uint(uint64_t *value, const char *name, char letter, const cha
 void inlay_option_string(const char **value, const char *name, char letter, const char *help);
 /* One of the NULL-terminated words; *value is its index. */
 void inlay_option_choice(int *value, const char *const *words, const char *name, const char *help);
+/* In main, behind inlay_init: a value is none, or options do not agree. Says so, and ends with status 2; the program
+ * does not run. */
+void inlay_option_refuse(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 #ifdef __cplusplus
 }

@@ -50,6 +50,12 @@ static const char usage[] =
     "  -p PID                a process that runs, until inlay detach PID or its end\n"
     "and the options that every tool has (inlay help).\n";
 
+static const char encode_usage[] =
+    "usage: inlay trace encode LIST\n"
+    "\n"
+    "Writes LIST, events as --event has them, with numbers for names that the tool does not know itself: for\n"
+    "inlay rewrite trace --event=..., or to be looked at.\n";
+
 typedef struct request {
     char **before, **behind; /* of the tool's name */
     int before_count, behind_count;
@@ -183,29 +189,31 @@ static char *default_output(const char *of)
 }
 
 /* What the tool does not know by name it is told by number. */
-static bool translate_events(request *r)
+static int translate_events(request *r)
 {
     enum { ROOM = 8192 };
     char why[512], *out = r->events ? malloc(ROOM) : NULL;
-    if (!r->events) return true;
+    if (!r->events) return EXIT_OK;
     if (!out || !events_translate(r->events, EVENTS_DEVICES, out, ROOM, why)) {
         cli_say("--event: %s", out ? why : "out of memory");
-        return false;
+        return out ? EXIT_USAGE : EXIT_FAILED;
     }
     free(r->events);
     r->events = out;
-    return true;
+    return EXIT_OK;
 }
 
 /* inlay trace encode LIST: for inlay rewrite, and to be looked at. */
 static int encode(int argc, char **argv)
 {
-    request r = {.events = argc == 3 ? strdup(argv[2]) : NULL};
-    if (argc != 3) {
-        cli_say("inlay trace encode LIST, as --event has it");
-        return EXIT_USAGE;
+    bool helps = argc == 3 && strcmp(argv[2], "--help") == 0;
+    if (argc != 3 || helps) {
+        fputs(encode_usage, helps ? stdout : stderr);
+        return helps ? EXIT_OK : EXIT_USAGE;
     }
-    if (!translate_events(&r)) return EXIT_FAILED;
+    request r = {.events = strdup(argv[2])};
+    int status = translate_events(&r);
+    if (status) return status;
     puts(r.events);
     free(r.events);
     return EXIT_OK;
@@ -213,7 +221,8 @@ static int encode(int argc, char **argv)
 
 static int run(request *r, int argc, char **argv)
 {
-    if (!translate_events(r)) return EXIT_FAILED;
+    int wrong = translate_events(r);
+    if (wrong) return wrong;
     char **args = calloc((size_t)argc * 2 + 16, sizeof *args);
     const char *output = r->output ? r->output : default_output(r->pid ? r->pid : argv[r->program + 1]);
     if (!args || !output) {

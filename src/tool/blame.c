@@ -450,6 +450,15 @@ static bool concerns(void)
     return !state()->ends && own == (int)sys_call0(SYS_getpid);
 }
 
+static void tell_end(event *e, int status, const char *how, const void *from)
+{
+    e->did = "has ended";
+    snprintf(e->what, sizeof e->what, "exit with status %d", status);
+    set_end(e, how);
+    set_caller(e, from);
+    report(e);
+}
+
 void blame_exit(int *status, const void *from)
 {
     event e = {.doing = doing_now()};
@@ -458,11 +467,7 @@ void blame_exit(int *status, const void *from)
     int wanted = *status & 0xff;
     if (!wanted) *status = 1;
     snprintf(how, sizeof how, "status %d", *status & 0xff);
-    e.did = "has ended";
-    snprintf(e.what, sizeof e.what, "exit with status %d", wanted);
-    set_end(&e, how);
-    set_caller(&e, from);
-    report(&e);
+    if (!state()->refuses) tell_end(&e, wanted, how, from);
     end_program(*status, 0);
     blame_leave();
 }

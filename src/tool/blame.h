@@ -23,6 +23,7 @@ typedef struct tool_blame {
     blame_phase phase;
     bool told;                /* by one thread; others wait for the end */
     bool ends;                /* Inlay itself ends the process, with a message of its own */
+    bool refuses;             /* the tool does, as it is called wrongly, and has said why */
     int pid;                  /* of the process that is the tool's: children that it has made are not */
     int64_t began, began_cpu; /* when it began to watch, and the thread's time then: milliseconds */
     struct sigaction before[BLAME_SIGNALS];

@@ -86,6 +86,18 @@ static void wrong_usage(const char *fmt, ...)
     exit(TOOL_EXIT_USAGE);
 }
 
+/* The program, if there is one, ends before it has begun (blame.c). */
+void inlay_option_refuse(const char *fmt, ...)
+{
+    va_list args;
+    tool_now->blame.refuses = true;
+    va_start(args, fmt);
+    tool_say_list(fmt, args);
+    va_end(args);
+    fprintf(stderr, "Try '%s --help'.\n", tool_name());
+    exit(TOOL_EXIT_USAGE);
+}
+
 static bool hides(const option *c)
 {
     for (size_t i = 0; i < state()->own.count; i++)

@@ -298,6 +298,22 @@ check 'rewrite: --rewrite=OUT' 0 'blocks executed'           sh -c "'$build/tool
 
 check 'inlay cc'               0 ''                          sh -c "'$inlay' cc -Wall mytool.c -o mytool; echo"
 check 'a compiler of two words' 0 ''                         sh -c "CC='env gcc' '$inlay' cc -Wall mytool.c -o mytool && ./mytool --help | grep -q . ; echo"
+# What the tool itself finds wrong with its options.
+for engine in jit live; do
+    for wrong in -Afib@arg1/q -Rfib/y --every=0 --threshold=5; do
+        error "trace: $wrong, $engine" 2 "trace: ${wrong%%[f=]*}.*: \|is no time" "$inlay" trace "--engine=$engine" -o "$scratch/wrong" "$wrong" -- true
+    done
+    error "trace: half a prototype, $engine" 2 "'double pow(': the prototype ends without" "$inlay" trace "--engine=$engine" -o "$scratch/wrong" -A 'double pow(' -- true
+    error "trace: --clock=none, $engine" 2 'counts all calls'    "$inlay" run "--engine=$engine" trace --clock=none --thin=5 -- true
+done
+check 'trace: --every=1'       0 '-'                         sh -c "'$inlay' trace --every=1 --clock=none -o '$scratch/once' -- true; echo -"
+check 'trace: a pattern'       0 "'f(\*' matches no"         "$inlay" trace -A 'f(*' -o "$scratch/once" -- true
+error 'trace: no such event'   2 "'foo' is"                  "$inlay" trace --event=foo -o "$scratch/wrong" -- true
+check 'run trace: no such'     2 "'foo' is no event"         "$inlay" run -o "$scratch/wrong" trace --event=foo -- true
+error 'trace encode: no such'  2 "'foo' is"                  "$inlay" trace encode foo
+check 'help of trace encode'   0 'usage: inlay trace encode' "$inlay" trace encode --help
+error 'rewrite: wrong option'  2 'at least 1'                "$inlay" rewrite trace --every=0 "$scratch/program" -o "$scratch/wrong"
+error 'options that exclude'   2 'goes with neither'         "$inlay" run memtrace --compact --hash -- true
 check 'own tool runs'          0 '[0-9] blocks'              "$inlay" run ./mytool -- true
 check 'own tool by itself'     0 '[0-9] blocks'              ./mytool -- true
 # A routine that hangs as soon as there is a file armed, or, with --slow, takes a while: the process can be ended
