@@ -63,6 +63,7 @@ static void warn_of_no_point(void)
 static void report_json(void)
 {
     char text[400];
+    inlay_json_one_line();
     inlay_json_begin(NULL, '{');
     inlay_json_string("tool", "snippet");
     inlay_json_string("program", inlay_program());

@@ -35,6 +35,8 @@ void inlay_json_uint(const char *key, uint64_t value);
 void inlay_json_real(const char *key, double value);
 void inlay_json_string(const char *key, const char *value); /* NULL: null */
 void inlay_json_bool(const char *key, bool value);
+/* From now on each whole object is a line of its own: where there may be several, one behind the other. */
+void inlay_json_one_line(void);
 
 #ifdef __cplusplus
 }

@@ -31,6 +31,7 @@ static const char usage[] =
     "Variables that it declares static are reported when the program ends; print(NUMBER), print_real(NUMBER) and\n"
     "show(STRING) write at once. With -p it is put into a process that runs, until Ctrl-C or its end, and taken out\n"
     "again; with --children also into what that forks and executes, which is reported once, with the process's end.\n"
+    "--format=json: an object a line, one for each program.\n"
     "OPTIONS are those that every tool has (--engine=live: the program is patched, not translated). For a file: "
     "inlay rewrite snippet --at=POINT\n"
     "--code=CODE.\n";

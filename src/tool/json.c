@@ -17,13 +17,16 @@ static FILE *value(const char *key)
     tool_json *j = &tool_now->json;
     if (j->depth && j->begun[j->depth]) fputc(',', f);
     j->begun[j->depth] = true;
-    if (j->depth == 1 || (j->depth == 2 && j->closing[1] == ']')) fputs("\n ", f);
+    bool begins_line = j->depth == 1 || (j->depth == 2 && j->closing[1] == ']');
+    if (begins_line && !j->one_line) fputs("\n ", f);
     if (key) {
         inl_json_text(f, key, "");
         fputs(": ", f);
     }
     return f;
 }
+
+void inlay_json_one_line(void) { tool_now->json.one_line = true; }
 
 void inlay_json_begin(const char *key, char open)
 {

@@ -437,6 +437,7 @@ typedef struct tool_output {
 enum { TOOL_JSON_DEPTH = 64 };
 typedef struct tool_json {
     FILE *target; /* NULL: the tool's result */
+    bool one_line;
     unsigned depth;
     char closing[TOOL_JSON_DEPTH];
     bool begun[TOOL_JSON_DEPTH + 1]; /* the level has an element already */

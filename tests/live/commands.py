@@ -139,7 +139,7 @@ class Commands:
             with open(path, encoding="utf-8") as f:
                 found = json.load(f)
             row = [p for p in found["procedures"] if p["name"] == "getppid"]
-            if not row or row[0]["calls"] > 40 or found["pid"] != c.process.pid:
+            if not row or row[0]["calls"] > 40 or found["pid"] != c.process.pid or not found["program"].startswith("python3"):
                 raise driver.Failed("getppid is called 40 times", repr(found))
 
     def snippet(self):
@@ -284,6 +284,24 @@ class Commands:
                 raise driver.Failed("getpgid(3) is met", repr(found))
             self.asks(c, "5 + 5")
 
+    def json_lines(self):
+        """Each object is a line: of programs, of hits, of programs that a command starts."""
+        def objects(*words):
+            with Command(self.inlay, *words) as command:
+                return [json.loads(line) for line in command.end(signo=None).splitlines() if line[:1] == "{"]
+
+        shell = ["--", "bash", "-c", "echo one; /bin/true; bash -c 'echo two; echo three'"]
+        counts = objects("count", "--format=json", "write", *shell)
+        if [(r["command"], r["program"], r["pid"] > 0, r["procedures"][0]["calls"]) for r in counts] != [("count", "bash", True, 1)]:
+            raise driver.Failed("one program, which writes once", repr(counts))
+        programs = objects("snippet", "--children", "--format=json", "write", "static long n; n++", *shell)
+        found = sorted((r["program"], r["variables"][0]["value"]) for r in programs)
+        if found != [("bash", "1"), ("bash", "2"), ("true", "0")]:
+            raise driver.Failed("three programs", repr(programs))
+        hits = objects("break", "--children", "--format=json", "write", *shell)
+        if [hit["hit"] for hit in hits] != [1, 2, 3] or any(not hit["stack"] for hit in hits):
+            raise driver.Failed("three hits", repr(hits))
+
     def break_stops(self):
         with self.talk("break-stops") as c:
             with Command(self.inlay, "break", "-p", c.process.pid, "--then=stop", "--hits", "2", "getpgid if $arg0 == 0",
@@ -408,7 +426,7 @@ class Commands:
 
 
 def tests(of):
-    for name in ("count", "again", "count_for", "snippet", "lines", "unwritable", "started", "killed", "executed", "break_at", "break_then", "break_stops", "tee", "examples", "wrong"):
+    for name in ("count", "again", "count_for", "snippet", "lines", "unwritable", "started", "killed", "executed", "break_at", "break_then", "json_lines", "break_stops", "tee", "examples", "wrong"):
         yield name.replace("_", "-"), getattr(of, name)
 
 

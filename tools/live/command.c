@@ -159,6 +159,7 @@ static void handle_signals(const live_command *c)
 void command_begin(live_command *c, int argc, char **argv)
 {
     read_arguments(c, argc, argv);
+    inlay_json_one_line();
     if (c->pid) c->process = inlay_process_attach(c->pid);
     const int fds[] = {STDIN_FILENO, c->program_out > 0 ? c->program_out : STDOUT_FILENO, STDERR_FILENO};
     if (!c->pid) c->process = inlay_process_create(c->program[0], (const char *const *)c->program, NULL, fds);

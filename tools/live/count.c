@@ -28,7 +28,7 @@ static const char usage[] =
     "  --thread TID          what this thread of it does, alone\n"
     "  --for SECONDS         so long\n"
     "  -o FILE               the result goes there instead of standard output\n"
-    "  --format=text|json    how it is written\n";
+    "  --format=text|json    how it is written: a JSON object, on one line\n";
 
 typedef struct row { /* of one process */
     inlay_process *process;
@@ -46,6 +46,8 @@ static row *rows;
 static total *totals;
 static unsigned row_count, total_count;
 static bool wants_stubs; /* they have been named */
+static const char *program;
+static int pid;
 static void begins(void);
 static void ended(inlay_process *);
 static live_command command = {
@@ -167,7 +169,8 @@ static void report_json(void)
 {
     inlay_json_begin(NULL, '{');
     inlay_json_string("command", "count");
-    inlay_json_uint("pid", (uint64_t)command.pid);
+    inlay_json_string("program", program);
+    inlay_json_uint("pid", (uint64_t)pid);
     inlay_json_begin("procedures", '[');
     for (const total *t = totals; t < totals + total_count; t++) {
         inlay_json_begin(NULL, '{');
@@ -187,6 +190,8 @@ int main(int argc, char **argv)
     inlay_mutator(&argc, &argv);
     command_begin(&command, argc, argv);
     for (int k = 0; k < command.word_count; k++) wants_stubs |= strchr(command.words[k], '@') != NULL;
+    program = copy(inlay_process_program(command.process)); /* as it is now: it may become another one */
+    pid = inlay_process_pid(command.process);
     begins();
     if (!row_count && !command.children) return command_end(&command, LIVE_FAILED);
     command_commit(&command);

@@ -36,7 +36,7 @@ static const char usage[] =
     "  --thread TID          what this thread of it does, alone\n"
     "  --for SECONDS         so long\n"
     "  -o FILE               the result goes there instead of standard output\n"
-    "  --format=text|json    how it is written\n"
+    "  --format=text|json    how it is written: a JSON object a line, one for each program\n"
     "Without -p the program runs under the JIT, and OPTIONS are those that every tool has.\n";
 
 enum { MOST_BYTES = 256 };
