@@ -21,6 +21,7 @@ typedef struct row {
 typedef struct found_things { /* what instrumentation finds, for the report */
     row *rows;
     uint64_t places, refused;
+    bool met;
 } found_things;
 
 static found_things *found;
@@ -54,10 +55,9 @@ static void each_image(inlay_image *image, void *arg)
 
 static void warn_of_no_point(void)
 {
-    char near_ones[240] = "";
-    if (!text_code_is_by_image(&code))
-        inlay_process_procs_near(inlay_process_self(), code.place.name, near_ones, sizeof near_ones);
-    inlay_warn("no point '%s' has been met%s%s", code.point, *near_ones ? "; near it are " : "", near_ones);
+    char why[400];
+    inlay_warn("no point '%s' has been met%s", code.point,
+               text_code_why_none(&code, inlay_process_self(), why, sizeof why));
 }
 
 static void report_json(void)
@@ -111,6 +111,7 @@ int main(int argc, char **argv)
     if (!found || !text_code_begin(&code)) return 1;
     code.places = &found->places;
     code.refused = &found->refused;
+    code.met = &found->met;
     if (text_code_is_by_image(&code)) inlay_on_image_load(each_image, NULL);
     else inlay_on_proc(each_proc, NULL);
     inlay_on_exit(report, NULL);

@@ -132,6 +132,7 @@ void text_code_in_proc(text_code *t, inlay_proc *proc)
     t->where = inlay_proc_name(proc);
     bool is_it = inlay_image_proc_named(image, t->place.name) == proc; /* it has other names */
     if (!is_it && !is_wanted(t, t->where) && !is_wanted(t, inlay_proc_display_name(proc))) return;
+    if (t->met) *t->met = true;
     inlay_scope *names = new_names(t, image, inlay_proc_address(proc));
     if (t->place.kind == AT_ENTRY) one(t, names, inlay_proc_entry(proc), image, inlay_proc_address(proc));
     else if (t->place.kind == AT_EXIT)
@@ -186,6 +187,36 @@ void text_code_in_image(text_code *t, inlay_image *image)
     for (unsigned k = 0; k < n && k < MOST; k++) at_address(t, image, at[k]);
     if (n > MOST) inlay_warn("the code of line %u begins at %u places; %u are taken", t->place.line, n, (unsigned)MOST);
     if (!n && nearest) inlay_warn("%s has no code for line %u; the next is line %u", file, t->place.line, nearest);
+}
+
+/* --- where there is none --- */
+
+/* One that is looked at rather than one that is not. */
+static void note_named(inlay_proc *proc, void *arg)
+{
+    inlay_proc **named = arg;
+    if (!*named || !inlay_proc_wanted(*named)) *named = proc;
+}
+
+const char *text_code_why_none(const text_code *t, inlay_process *process, char *out, size_t size)
+{
+    inlay_proc *named = NULL;
+    *out = 0;
+    if (text_code_is_by_image(t)) return out;
+    for (inlay_image *i = inlay_process_image_first(process); i; i = inlay_image_next(i))
+        inlay_image_procs_matching(i, t->place.name, note_named, &named);
+    if (!named) {
+        char near_ones[240];
+        inlay_process_procs_near(process, t->place.name, near_ones, sizeof near_ones);
+        if (*near_ones) snprintf(out, size, "; near it are %s", near_ones);
+        return out;
+    }
+    const char *why = !inlay_proc_wanted(named) ? "is left out (--image, --proc, --not-proc)"
+                      : !t->met || *t->met      ? "has none of that kind"
+                                                : "is there, but has not been executed";
+    snprintf(out, size, ": '%s' (%s) %s", inlay_proc_display_name(named), inlay_image_name(inlay_proc_image(named)),
+             why);
+    return out;
 }
 
 /* --- values --- */

@@ -33,6 +33,7 @@ typedef struct text_code {
     inlay_expr (*made)(inlay_scope *, inlay_expr, uint64_t address);
     void (*variable)(const inlay_scope_static *, const char *where); /* one that the code declares static, at a place */
     uint64_t *places, *refused;                                      /* are counted there */
+    bool *met; /* becomes true with a procedure that is meant; NULL: all are looked at at once */
     /* its own */
     struct {
         char *name; /* of a procedure, a file of source, an image */
@@ -50,6 +51,8 @@ bool text_code_begin(text_code *);
 bool text_code_is_by_image(const text_code *);
 void text_code_in_image(text_code *, inlay_image *);
 void text_code_in_proc(text_code *, inlay_proc *);
+/* Where no point was found: what is known of the name, to go on with in a message: ": ...", "; near it are ...", "". */
+const char *text_code_why_none(const text_code *, inlay_process *, char *out, size_t size);
 
 /* A variable's value, that lies at `at`, as text. */
 void text_value(const inlay_scope_static *, const void *at, char *out, size_t size);

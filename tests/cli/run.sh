@@ -254,6 +254,10 @@ check 'strict before the tool' 0 'instructions'              "$inlay" run --stri
 check 'cache: help'            0 'usage: inlay cache'        sh -c "'$inlay' cache --help 2>/dev/null"
 check 'no such image'          0 "warning: --image 'no\*such' matches no image" "$inlay" run inscount --image 'no*such' -- true
 check 'snippet: nearly a name'    0 "no point 'maloc' has been met; near it are 'malloc'" "$inlay" snippet maloc 1 -- true
+check 'snippet: not executed'  0 "no point 'pwrite:exit' has been met: 'pwrite' (libc.so.6) is there, but has not been executed" "$inlay" snippet pwrite:exit 1 -- true
+check 'snippet: not looked at' 0 "no point 'write' has been met: 'write' (libc.so.6) is left out" "$inlay" snippet --image=echo write 1 -- echo
+check 'snippet: not so one'    0 "no point 'write:loops' has been met: 'write' (libc.so.6) has none of that kind" "$inlay" snippet write:loops 1 -- echo
+check 'live: not so one'       0 "no point 'write:loops' has been met: 'write' (libc.so.6) has none of that kind" "$inlay" snippet --engine=live write:loops 1 -- echo
 check 'snippet: JSON, a line'  0 '^{"tool": "snippet".*"value": "1"}]}$' "$inlay" snippet --format=json write 'static long n; n++' -- echo
 check 'null: JSON'             0 '^null true [1-9]' sh -c "'$inlay' run --format=json -o '$scratch/null' null -- true && /usr/bin/python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); print(r[\"tool\"], r[\"program\"], r[\"pid\"])' '$scratch/null'"
 check 'null: text'             0 '^0$'                       sh -c "'$inlay' run null -- true 2>&1 | wc -l"

@@ -416,6 +416,8 @@ class Commands:
                     (["snippet", "-p", pid, "write", "lon x"], 1, "'lon'|lon"),
                     (["count", "-p", pid, "libc.so.6:getpppid"], 1, "no procedure libc.so.6:getpppid; near it are 'getp"),
                     (["snippet", "-p", pid, "wirte:exit", "1"], 1, "no point 'wirte:exit'; near it are 'write'"),
+                    (["snippet", "-p", pid, "write:loops", "1"], 1, "no point 'write:loops': 'write' .libc.so.6. has none of that kind"),
+                    (["break", "-p", pid, "write:loops"], 1, "no point 'write:loops': 'write' .libc.so.6. has none of that kind"),
                     (["snippet", "-p", pid, "write", "getpppid()"], 1, "'getpppid' is not known: near it are 'getp"),
                     (["snippet", "-p", pid, "wrote", "1"], 1, "no point 'wrote'")):
                 done = subprocess.run([self.inlay, *map(str, words)], capture_output=True, text=True, timeout=LIMIT,

@@ -344,11 +344,14 @@ int main(int argc, char **argv)
     }
     most = most_hits ? command_number(&command, "--hits", most_hits) : 0;
     read_words(command.words[0]);
+    char why[400];
     if (!text_code_begin(&code)) return LIVE_FAILED;
     begins();
     if (!good && (refused || !command.children)) {
         if (refused) command_say(&command, "there can be no breakpoint");
-        else command_say(&command, "there is no point '%s'%s", code.point, command_nearly(&command, code.point));
+        else
+            command_say(&command, "there is no point '%s'%s", code.point,
+                        text_code_why_none(&code, command.process, why, sizeof why));
         return command_end(&command, LIVE_FAILED);
     }
     command_commit(&command);

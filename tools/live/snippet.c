@@ -227,12 +227,15 @@ int main(int argc, char **argv)
     command_begin(&command, argc, argv);
     code.point = command.words[0];
     code.code = command.words[1];
+    char why[400];
     if (!text_code_begin(&code)) return LIVE_FAILED;
     begins();
     uint64_t all = places;
     if (!places && (refused || !command.children)) {
         if (refused) command_say(&command, "the code can be put nowhere");
-        else command_say(&command, "there is no point '%s'%s", code.point, command_nearly(&command, code.point));
+        else
+            command_say(&command, "there is no point '%s'%s", code.point,
+                        text_code_why_none(&code, command.process, why, sizeof why));
         return command_end(&command, LIVE_FAILED);
     }
     inlay_on_event(INLAY_EVENTS(MESSAGE), take_line, NULL);
