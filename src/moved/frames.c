@@ -17,6 +17,7 @@
  * rt_sigreturn comes through the gate. Where the handler left the address alone the thread goes on exactly where
  * it was, junk included, with what the handler changed in the registers and slots; where it is another address
  * of code that has moved, at the new place, before its snippets. */
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -35,16 +36,17 @@ typedef struct kept { /* of interrupted code, in the thread's frame and in regis
 } kept;
 _Static_assert(sizeof(kept) + MOVED_FRAME_MOVED <= MOVED_FRAME_RESERVE, "see gate.S");
 
-static uint64_t mark_of(uint64_t at)
+/* Of several threads that ask for it first, all get the same. */
+uint64_t moved_cookie(void)
 {
-    static uint64_t cookie;
-    if (!cookie) {
-        uint64_t random = (uint64_t)(uintptr_t)&cookie;
-        sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
-        cookie = random | 1;
-    }
-    return cookie ^ at;
+    static _Atomic uint64_t cookie;
+    uint64_t now = cookie, random = (uint64_t)(uintptr_t)&cookie;
+    if (now) return now;
+    sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
+    return atomic_compare_exchange_strong(&cookie, &now, random | 1) ? random | 1 : now;
 }
+
+static uint64_t mark_of(uint64_t at) { return moved_cookie() ^ at; }
 
 /* --- on the way to the handler --- */
 

@@ -170,6 +170,7 @@ void moved_leave_run(run_thread *, uint64_t place, bool before);
 void moved_enter_run(run_thread *, uint64_t place, bool before);
 
 /* --- frames.c --- */
+uint64_t moved_cookie(void); /* what marks on the program's stack are made of */
 /* Prepares the frame at `sp` for the program's handler, with the registers of `c`; where it is then, 0: there
  * is no room for it. */
 uint64_t moved_frame_show(run_thread *, uint64_t sp, const run_action *, const moved_where *, const weave_context *c);

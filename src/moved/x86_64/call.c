@@ -11,24 +11,13 @@
  *
  * An address of code that has moved is made the new one, since unwinders look at it. */
 #include "moved/private.h"
-#include "base/sys.h"
 #include "run/x86_64/abi.h"
 
 #include <string.h>
-#include <sys/syscall.h>
 
 enum { ARGUMENTS = 64, ABOVE = 2, MOST = ABOVE + 1 + ARGUMENTS + 1 };
 
-static uint64_t mark_of(uint64_t frame, uint64_t behind)
-{
-    static uint64_t cookie;
-    if (!cookie) {
-        uint64_t random = (uint64_t)(uintptr_t)&cookie;
-        sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
-        cookie = random | 1;
-    }
-    return cookie ^ frame ^ behind << 1;
-}
+static uint64_t mark_of(uint64_t frame, uint64_t behind) { return moved_cookie() ^ frame ^ behind << 1; }
 
 bool moved_call(run_thread *t, run_call *c)
 {
