@@ -29,7 +29,7 @@ static bool is_walk(uint64_t context, uint64_t sp)
 
 static uint64_t told(const void *context, uint64_t sp, uint64_t ip)
 {
-    if (!moved_at(ip - 1) || !is_walk((uint64_t)(uintptr_t)context, sp)) return ip;
+    if (!is_walk((uint64_t)(uintptr_t)context, sp) || !moved_at(ip - 1)) return ip;
     uint64_t old = moved_back(ip);
     return old ? old : moved_old_address(ip); /* a signal came there: no call ends at it */
 }

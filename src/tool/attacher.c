@@ -190,16 +190,15 @@ static void analyse_ahead(const attacher *a)
 
 /* --- the whole --- */
 
-/* The arguments, as they were typed: not the file's whole name at their end (options_carried). */
+/* The arguments, as they were typed. */
 static void join_options(char *out, size_t size)
 {
     int count;
-    const char *const *options = options_carried(&count);
+    const char *const *options = options_given(&count);
     size_t n = 0;
     *out = 0;
-    if (tool_now->options.result) count -= 3;
     for (int i = 0; i < count && n < size; i++)
-        if (strcmp(options[i], "--") != 0) n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : "", options[i]);
+        n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : "", options[i]);
 }
 
 typedef struct put_work {
@@ -306,7 +305,6 @@ static void report(const attacher *a)
     if (!rewriter_reports(&of)) tool_exit(TOOL_EXIT_FAILED); /* it has said why */
 }
 
-/* Of images of which much stays. */
 /* An interpreter's loop is a few hundredths of its code, and takes most of the time. What is not told of is little, or
  * short: each C library has some. The report has all. */
 static bool is_much(const share *s, const rewriter_image *i)
@@ -315,6 +313,7 @@ static bool is_much(const share *s, const rewriter_image *i)
     return s->left_bytes * 5 > text || (s->left_bytes * 100 >= text && s->left_bytes >= 4096);
 }
 
+/* Of images of which much stays. */
 static void say(const attacher *a)
 {
     const rewriter *r = &a->r;

@@ -75,8 +75,8 @@ typedef struct evaluation {
 } evaluation;
 typedef struct evaluated {
     uint64_t address, bits;
-    bool heap_is_there; /* whatever comes of the rest */
     uint8_t room[TOOL_CALL_ROOM];
+    bool heap_is_there; /* whatever comes of the rest */
     uint64_t bytes[];
 } evaluated;
 

@@ -46,6 +46,14 @@ const char *const *options_carried(int *count)
     return all->carried.items;
 }
 
+/* Without what options_carried has put behind them. */
+const char *const *options_given(int *count)
+{
+    const char *const *all = options_carried(count);
+    *count -= tool_now->options.result ? 3 : 1;
+    return all;
+}
+
 /* The launcher has been through them then. */
 static void declare(option o)
 {

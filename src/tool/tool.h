@@ -127,6 +127,7 @@ int options_parse(int argc, char **argv, const char *help);
 bool tool_keeps(void); /* analysed.c: are they? */
 /* When rewriting: the arguments for the carried tool's main, "--" last. */
 const char *const *options_carried(int *count);
+const char *const *options_given(int *count); /* as they were typed */
 
 /* --- unnamed.c --- */
 typedef struct finders_unnamed { /* link-time addresses in a static program */

@@ -267,39 +267,30 @@ check 'no such, joined'        0 "warning: -N 'nosuch' matches no procedure" "$i
 check 'such a procedure'       0 '^1$'                       sh -c "'$inlay' run inscount --image 'libc*' --proc malloc --proc pthread_create -- true 2>&1 | wc -l"
 check 'rewrite: no such image' 0 "warning: --image 'no\*such' matches no image" "$inlay" rewrite inscount --image 'no*such' "$scratch/program" -o "$scratch/out7"
 check 'rewrite: no such proc'  0 "warning: --proc 'nosuch' matches no procedure" "$inlay" rewrite inscount --proc nosuch "$scratch/program" -o "$scratch/out7"
-# A jump to a number that only the run knows: its procedure stays where it is.
+# A jump to a number that only the run knows: its procedure stays where it is. In a larger program a loop of some
+# kilobytes is named from a hundredth of the code on.
 cat >"$scratch/leaps.c" <<'C'
+#define TEXT(x) #x
+#define REPEATED(times) ".rept " TEXT(times) "\n\tincl %0\n\t.endr"
 int volatile way;
 __attribute__((noinline)) int leaps(long n)
 {
     int r = 1;
-    __asm__ volatile("lea 1f(%%rip), %%rcx\n\tadd %1, %%rcx\n\tjmp *%%rcx\n1:\tincl %0\n\tincl %0\n\tincl %0"
-                     : "+r"(r) : "r"(n) : "rcx");
-    return r;
-}
-int main(void) { return leaps(way) == 4 ? 0 : 1; }
-C
-check 'jumps that are not known' 0 ''                        sh -c "gcc -O2 -s '$scratch/leaps.c' -o '$scratch/leaps'; echo"
-check 'rewrite: what is left'  0 "not instrumented, however often it runs: .*the largest: sub_[0-9a-f]* ([0-9]* bytes: " "$inlay" rewrite inscount "$scratch/leaps" -o "$scratch/out8"
-# In a larger program a loop of some kilobytes is named from a hundredth of the code on.
-cat >"$scratch/larger.c" <<'C'
-int volatile way;
-__attribute__((noinline)) int leaps(long n)
-{
-    int r = 1;
-    __asm__ volatile("lea 1f(%%rip), %%rcx\n\tadd %1, %%rcx\n\tjmp *%%rcx\n1:\t.rept 3000\n\tincl %0\n\t.endr"
+    __asm__ volatile("lea 1f(%%rip), %%rcx\n\tadd %1, %%rcx\n\tjmp *%%rcx\n1:\t" REPEATED(TIMES)
                      : "+r"(r) : "r"(n) : "rcx");
     return r;
 }
 int others(void)
 {
     int r;
-    __asm__ volatile("xor %0, %0\n\t.rept 30000\n\tincl %0\n\t.endr" : "=r"(r));
+    __asm__ volatile("xor %0, %0\n\t" REPEATED(OTHERS) : "=r"(r));
     return r;
 }
-int main(void) { return leaps(way) == 3001 && others() == 30000 ? 0 : 1; }
+int main(void) { return leaps(way) == TIMES + 1 && others() == OTHERS ? 0 : 1; }
 C
-check 'jumps in a larger program' 0 ''                       sh -c "gcc -O2 '$scratch/larger.c' -o '$scratch/larger'; echo"
+check 'jumps that are not known' 0 ''                        sh -c "gcc -O2 -s -DTIMES=3 -DOTHERS=0 '$scratch/leaps.c' -o '$scratch/leaps'; echo"
+check 'rewrite: what is left'  0 "not instrumented, however often it runs: .*the largest: sub_[0-9a-f]* ([0-9]* bytes: " "$inlay" rewrite inscount "$scratch/leaps" -o "$scratch/out8"
+check 'jumps in a larger program' 0 ''                       sh -c "gcc -O2 -DTIMES=3000 -DOTHERS=30000 '$scratch/leaps.c' -o '$scratch/larger'; echo"
 check 'live: what is left'     0 "larger: not instrumented, however often it runs: [1-9].* %.*the largest: leaps ([0-9]* bytes: " "$inlay" run --engine=live inscount -- "$scratch/larger"
 check 'rewrite: --rewrite=OUT' 0 'blocks executed'           sh -c "'$build/tools/bbcount' --rewrite='$scratch/out3' -- '$scratch/program' && '$scratch/out3'"
 
