@@ -75,14 +75,16 @@ const char *moved_live_tool(void);
  * thread's frame is found; NULL: none. Whoever puts a tool in lists them beforehand (move_live_image). */
 const uint8_t *moved_next_site(const uint8_t *from, const uint8_t *end);
 /* A procedure of the C library's or the dynamic linker's that must know of moved code: `function` takes its place, and
- * goes on to the original by what is put into *next. `unwinds`: exceptions need one such. `walks`: those of one image,
- * all of them or none. NULL ends them (finders.c). */
+ * goes on to the original by what is put into *next. Exceptions need one that unwinds; those that walk
+ * are one image's, all of them or none. NULL ends them (finders.c). */
+typedef enum moved_finds { MOVED_FINDS, MOVED_UNWINDS, MOVED_WALKS } moved_finds;
 typedef struct moved_finder {
     const char *name;
     void *function, *next;
-    bool unwinds, walks;
+    moved_finds kind;
 } moved_finder;
-extern const moved_finder moved_finders[];
+enum { MOVED_FINDERS = 16 };
+extern const moved_finder moved_finders[MOVED_FINDERS + 1];
 
 /* --- images that are mapped later (later.c) --- */
 /* What has been made for one: by whoever serves moved_hooks.opened. The lists are ascending. */

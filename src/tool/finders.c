@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert((int)MOVED_FINDERS <= (int)LIVE_HOOKS, "an image has room for all");
+
 static bool is_in_process(const char *symbol)
 {
     uint64_t at, size;
@@ -49,7 +51,7 @@ const image *finders_walker(void)
         uint64_t at, size;
         bool all = !m->is_vdso;
         for (const moved_finder *f = moved_finders; f->name && all; f++)
-            all = !f->walks || image_symbol(m->image, f->name, &at, &size);
+            all = f->kind != MOVED_WALKS || image_symbol(m->image, f->name, &at, &size);
         if (all) return m->image;
     }
     return NULL;
@@ -70,7 +72,7 @@ static uint64_t place_of(image *im, const moved_finder *f, bool by_list)
     uint64_t at, size;
     bool is_list = !strcmp(f->name, "dl_iterate_phdr");
     const finders_unnamed *u = &tool_now->unnamed;
-    if ((!by_list && is_list) || (f->walks && tool_now->walker != im)) return 0;
+    if ((!by_list && is_list) || (f->kind == MOVED_WALKS && tool_now->walker != im)) return 0;
     if (image_symbol(im, f->name, &at, &size)) return at;
     if (u->of != im) return 0;
     return is_list ? u->list : !strcmp(f->name, "_dl_find_object") ? u->object : 0;
@@ -125,7 +127,7 @@ static uint32_t moved_from(const rewriter_image *i, uint64_t at)
 static bool can_walk(const rewriter_image *i)
 {
     for (const moved_finder *f = moved_finders; f->name; f++)
-        if (f->walks && moved_from(i, place_of(i->im, f, false)) == CFG_NONE) return false;
+        if (f->kind == MOVED_WALKS && moved_from(i, place_of(i->im, f, false)) == CFG_NONE) return false;
     return true;
 }
 
@@ -138,8 +140,8 @@ static size_t hooks_of(const rewriter_image *i, bool by_list, live_hook *out, bo
     for (const moved_finder *f = moved_finders; f->name; f++) {
         uint64_t at = place_of(i->im, f, by_list);
         uint32_t k = at ? moved_from(i, at) : CFG_NONE;
-        if (k == CFG_NONE || (f->walks && !walks)) continue;
-        *unwinds = *unwinds || f->unwinds;
+        if (k == CFG_NONE || (f->kind == MOVED_WALKS && !walks)) continue;
+        *unwinds = *unwinds || f->kind == MOVED_UNWINDS;
         out[n++] = (live_hook){.at = at + i->bias,
                                .next = i->plan->procs[k].new_addr,
                                .function = (uint64_t)(uintptr_t)f->function,
