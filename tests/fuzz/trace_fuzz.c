@@ -1,8 +1,8 @@
 /* Feeds damaged recordings to the reader: `trace_fuzz COUNT SEED`.
  *
  * Each input is a whole recording, made here, with some bytes or numbers changed, or cut short. What is read is then
- * shown in every form. Built with the sanitizers; what must hold besides is that the undamaged one is read as it was
- * made. */
+ * shown in every form, in one of four views in turn. Built with the sanitizers; what must hold besides is that the
+ * undamaged one is read as it was made. */
 #include "damage.h"
 #include "trace/out.h"
 
@@ -137,24 +137,23 @@ static size_t damage(uint8_t *out)
 static void show(const trace_file *f, FILE *to)
 {
     inl_error e;
-    for (unsigned k = 0; k < 4; k++) {
-        trace_view v = {.json = k & 1, .threads = k & 2, .raw = k & 2, .top = k, .depth = k == 3 ? 2 : 0};
-        if (k == 3) v.threshold = 100;
-        shown += trace_put_report(to, f, &v, &e) == INL_OK;
-        trace_put_tree(to, f, &v, &e);
-        trace_put_graph(to, f, "*", &v, &e);
-        trace_put_diff(to, f, f, &v, &e);
-        trace_export_chrome(to, f, &v, &e);
-        trace_export_folded(to, f, &v, &e);
-        trace_export_callgrind(to, f, &v, &e);
-        if (k & 1) trace_filter_add(&v.filter, k == 1 ? TRACE_LEADING : TRACE_OUTSIDE, "[fg]");
-        trace_put_tree(to, f, &v, &e);
-        trace_put_list(to, f, &v, &e);
-        trace_export_perfetto(to, f, &v, &e);
-        trace_export_pprof(to, f, &v, &e);
-        trace_export_html(to, f, &v, &e);
-        if (k == 3) trace_export_uftrace(folder, f, &v, &e);
-    }
+    unsigned k = opened % 4;
+    trace_view v = {.json = k & 1, .threads = k & 2, .raw = k & 2, .top = k, .depth = k == 3 ? 2 : 0};
+    if (k == 3) v.threshold = 100;
+    shown += trace_put_report(to, f, &v, &e) == INL_OK;
+    trace_put_tree(to, f, &v, &e);
+    trace_put_graph(to, f, "*", &v, &e);
+    trace_put_diff(to, f, f, &v, &e);
+    trace_export_chrome(to, f, &v, &e);
+    trace_export_folded(to, f, &v, &e);
+    trace_export_callgrind(to, f, &v, &e);
+    if (k & 1) trace_filter_add(&v.filter, k == 1 ? TRACE_LEADING : TRACE_OUTSIDE, "[fg]");
+    trace_put_tree(to, f, &v, &e);
+    trace_put_list(to, f, &v, &e);
+    trace_export_perfetto(to, f, &v, &e);
+    trace_export_pprof(to, f, &v, &e);
+    trace_export_html(to, f, &v, &e);
+    if (k == 3) trace_export_uftrace(folder, f, &v, &e);
 }
 
 static bool look(const uint8_t *bytes, size_t size, FILE *to, uint64_t *records)

@@ -1,4 +1,4 @@
-/* cfg_steps PROGRAM [ARGS]: the whole-program analysis against what really happens.
+/* cfg_steps [-e] PROGRAM [ARGS]: the whole-program analysis against what really happens.
  *
  * Runs PROGRAM one instruction at a time and compares every step with the analysis of the image it is in
  * (the program and all its libraries):
@@ -9,6 +9,8 @@
  *     block that is known to be entered from outside;
  *   - whoever leaves it does so where the analysis says that it may.
  *
+ * -e: from the program's entry on, without what the dynamic linker does before.
+ *
  * Prints the first few differences and a summary; status 1 if there was a difference. */
 #include "../support/x86_64/cpuid.h"
 #include "cfg/program.h"
@@ -16,10 +18,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/personality.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
@@ -250,6 +254,39 @@ static bool step_instead(const place *at, const struct user_regs_struct *regs)
     return at->m && image_bytes(at->m->image, at->link, &code) >= 2 && step_cpuid(child, code, regs);
 }
 
+/* What /proc/PID/auxv says of `type`. */
+static uint64_t auxv_of_child(uint64_t type)
+{
+    char path[32];
+    uint64_t pair[2], found = 0;
+    snprintf(path, sizeof path, "/proc/%d/auxv", (int)child);
+    FILE *f = fopen(path, "r");
+    while (f && !found && fread(pair, sizeof pair, 1, f) == 1 && pair[0] != AT_NULL)
+        if (pair[0] == type) found = pair[1];
+    if (!found) die(path);
+    fclose(f);
+    return found;
+}
+
+/* Runs the child up to its entry, over a breakpoint. */
+static void run_to_entry(void)
+{
+    struct user_regs_struct regs;
+    uint64_t entry = auxv_of_child(AT_ENTRY);
+    int status;
+    errno = 0;
+    long bytes = ptrace(PTRACE_PEEKTEXT, child, (void *)entry, NULL);
+    if (errno || ptrace(PTRACE_POKETEXT, child, (void *)entry, (void *)((bytes & ~0xffl) | 0xcc))) die("breakpoint");
+    if (ptrace(PTRACE_CONT, child, NULL, NULL) != 0 || waitpid(child, &status, 0) != child) die("continue");
+    if (!WIFSTOPPED(status) || ptrace(PTRACE_GETREGS, child, NULL, &regs) != 0 || regs.rip != entry + 1) {
+        fputs("cfg_steps: the program did not come to its entry\n", stderr);
+        exit(2);
+    }
+    regs.rip = entry;
+    ptrace(PTRACE_POKETEXT, child, (void *)entry, (void *)bytes);
+    ptrace(PTRACE_SETREGS, child, NULL, &regs);
+}
+
 static void run(void)
 {
     struct user_regs_struct regs;
@@ -272,8 +309,10 @@ static void run(void)
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) {
-        fputs("usage: cfg_steps PROGRAM [ARGS]\n", stderr);
+    bool from_entry = argc > 1 && !strcmp(argv[1], "-e");
+    argv += from_entry;
+    if (argc < 2 + from_entry) {
+        fputs("usage: cfg_steps [-e] PROGRAM [ARGS]\n", stderr);
         return 2;
     }
     cpu_set_t one; /* a step is two context switches: both on one processor */
@@ -292,6 +331,7 @@ int main(int argc, char **argv)
     int status;
     if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status)) die(argv[1]);
     ptrace(PTRACE_SETOPTIONS, child, NULL, (long)PTRACE_O_EXITKILL);
+    if (from_entry) run_to_entry();
     run();
     printf("%" PRIu64 " steps, %" PRIu64 " in %zu images, %" PRIu64 " in whole procedures, %" PRIu64 " differences\n",
            steps, seen, module_count, whole_steps, told);
