@@ -226,6 +226,10 @@ typedef struct live_image {
     const live_hook *hooks;
     size_t hook_count;
 } live_image;
+/* An image's new code and the ways to its hooks behind it: to be freed; NULL: out of memory. */
+uint8_t *live_text_of(const live_image *, uint64_t *size);
+/* A patch as it is told of, with the hook's jump where the entry's is. */
+move_told_patch live_told_patch(const live_image *, const move_patch *);
 struct elf_carry;
 typedef struct live_carry {
     const struct elf_carry *packed;

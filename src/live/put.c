@@ -133,16 +133,24 @@ static inl_status tell_of_new(put *p, inl_error *e)
 
 /* --- new code --- */
 
-static inl_status put_text(put *p, const live_image *i, inl_error *e)
+uint8_t *live_text_of(const live_image *i, uint64_t *size)
 {
     const move_plan *plan = i->plan;
-    uint64_t size = live_hook_at(plan, i->hook_count) - plan->text_addr;
-    uint8_t *text = calloc(1, size + 1);
-    if (!text) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    *size = live_hook_at(plan, i->hook_count) - plan->text_addr;
+    uint8_t *text = calloc(1, *size + 1);
+    if (!text) return NULL;
     memcpy(text, plan->text, plan->text_size);
     for (size_t k = 0; k < i->hook_count; k++)
         remote_put_jump(text + (live_hook_at(plan, k) - plan->text_addr), i->hooks[k].function);
-    inl_status s = size ? map_with(p, plan->text_addr, text, size, PROT_READ | PROT_EXEC, e) : INL_OK;
+    return text;
+}
+
+static inl_status put_text(put *p, const live_image *i, inl_error *e)
+{
+    uint64_t size;
+    uint8_t *text = live_text_of(i, &size);
+    if (!text) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    inl_status s = size ? map_with(p, i->plan->text_addr, text, size, PROT_READ | PROT_EXEC, e) : INL_OK;
     free(text);
     return s;
 }

@@ -22,8 +22,7 @@ static uint64_t put_string(inl_bytes *b, const char *text)
     return at;
 }
 
-/* With the hook's jump where the entry's is. */
-static void put_patch(inl_bytes *b, const live_image *i, const move_patch *x)
+move_told_patch live_told_patch(const live_image *i, const move_patch *x)
 {
     move_told_patch p = {.at = x->at.at, .size = x->size};
     memcpy(p.now, x->now, x->size);
@@ -32,7 +31,7 @@ static void put_patch(inl_bytes *b, const live_image *i, const move_patch *x)
         uint8_t jump[MOVE_MOST_PATCH];
         if (i->hooks[k].at == p.at && live_hook_jump(i, k, jump)) memcpy(p.now, jump, move_isa_here.far_jump);
     }
-    inl_bytes_put(b, &p, sizeof p);
+    return p;
 }
 
 static int by_place(const void *x, const void *y)
@@ -99,7 +98,10 @@ inl_status live_record_make(const live_image *images, size_t count, const live_c
     for (size_t k = 0; k < count; k++) {
         const live_target *t = images[k].target;
         r.patch_count += t->patches.count;
-        for (size_t i = 0; i < t->patches.count; i++) put_patch(b, &images[k], &t->patches.items[i]);
+        for (size_t i = 0; i < t->patches.count; i++) {
+            const move_told_patch p = live_told_patch(&images[k], &t->patches.items[i]);
+            inl_bytes_put(b, &p, sizeof p);
+        }
     }
     if (!b->failed) qsort(b->data + (r.patches - b->addr), r.patch_count, sizeof(move_told_patch), by_address);
     put_tables(b, images, count, &r);

@@ -67,6 +67,7 @@ void moved_live_forget(uint64_t bias)
     move_live_image *images = (move_live_image *)found()->images;
     for (uint64_t i = 0; i < found()->image_count; i++) {
         if (images[i].links.bias != bias) continue;
+        moved_walks_forget(images[i].links.text + bias, images[i].links.text_size);
         if (images[i].shown.size) run_debugger_tell(&images[i].shown, false);
         images[i].unwind = images[i].shown.size = images[i].sites = 0;
         images[i].links.bias = ~0ull;

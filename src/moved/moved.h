@@ -84,6 +84,8 @@ typedef struct moved_finder {
     moved_finds kind;
 } moved_finder;
 enum { MOVED_FINDERS = 16 };
+/* Is there an image whose procedures that walk are taken the place of? */
+bool moved_walks(void);
 extern const moved_finder moved_finders[MOVED_FINDERS + 1];
 
 /* --- images that are mapped later (later.c) --- */

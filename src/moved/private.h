@@ -347,6 +347,7 @@ uint64_t moved_unwinds(const weave_context *, uint64_t end, uint64_t slot);
 
 /* --- walks.c, <isa>/walks.S: what takes the place of an unwinder's procedures (finders.c) --- */
 uint64_t moved_find_ip(void *context);
+void moved_walks_forget(uint64_t text, uint64_t size); /* new code that has gone */
 uint64_t moved_find_ip_info(void *context, int *exactly);
 void moved_walk_begins(void), moved_raise_begins(void), moved_forced_begins(void), moved_resume_begins(void),
     moved_rethrow_begins(void);

@@ -19,6 +19,15 @@ uint64_t (*moved_next_ip_info)(void *, int *);
 /* From _Unwind_Backtrace's stack pointer at its entry down to its context: the compiler's choice. 0: not known yet. */
 static _Atomic uint64_t depth;
 
+bool moved_walks(void) { return moved_next_walk != 0; }
+
+void moved_walks_forget(uint64_t text, uint64_t size)
+{
+    if (moved_next_walk - text >= size) return;
+    moved_next_walk = 0;
+    atomic_store(&depth, 0);
+}
+
 static bool is_walk(uint64_t context, uint64_t sp)
 {
     enum { MOST = 4096 };

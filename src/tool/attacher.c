@@ -163,8 +163,7 @@ static void plan_finders(attacher *a, module *m)
     if (!finders_are_in(&a->process, m, a->by_list)) return;
     rewriter_image *i = add_image(a, m);
     set_target(a, i, false); /* the dynamic linker runs already */
-    if (finders_plan(i, a->by_list, &e) != INL_OK)
-        tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s: %s", a->doing, i->path, e.text);
+    if (finders_plan(i, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s: %s", a->doing, i->path, e.text);
 }
 
 static bool is_listed(const rewriter *r, const module *m)

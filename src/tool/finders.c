@@ -44,16 +44,21 @@ static finders_unnamed find_unnamed(void)
     return (finders_unnamed){0};
 }
 
-/* An unwinder's procedures know each other's contexts: all are one image's. The program's own comes first. */
+/* An unwinder's procedures know each other's contexts: all are one image's. */
+static bool has_walks(image *im)
+{
+    uint64_t at, size;
+    bool all = true;
+    for (const moved_finder *f = moved_finders; f->name && all; f++)
+        all = f->kind != MOVED_WALKS || image_symbol(im, f->name, &at, &size);
+    return all;
+}
+
+/* The program's own comes first. */
 const image *finders_walker(void)
 {
-    for (module *m = module_first(run_here.modules); m; m = m->next) {
-        uint64_t at, size;
-        bool all = !m->is_vdso;
-        for (const moved_finder *f = moved_finders; f->name && all; f++)
-            all = f->kind != MOVED_WALKS || image_symbol(m->image, f->name, &at, &size);
-        if (all) return m->image;
-    }
+    for (module *m = module_first(run_here.modules); m; m = m->next)
+        if (!m->is_vdso && has_walks(m->image)) return m->image;
     return NULL;
 }
 
@@ -106,9 +111,8 @@ static bool is_finder(void *arg, const cfg_program *p, uint32_t proc)
     return finders_is_one(arg, p->procs[proc].addr);
 }
 
-inl_status finders_plan(rewriter_image *i, bool by_list, inl_error *e)
+inl_status finders_plan(rewriter_image *i, inl_error *e)
 {
-    finders_note(i, by_list);
     i->live.lacks_lines = true; /* of a few procedures, for which the C library's lines would be read */
     move_client client = {.arg = i, .wanted = is_finder};
     inl_status s = i->cfg ? INL_OK : tool_analyse(i->im, NULL, &i->cfg, e);
@@ -131,6 +135,14 @@ static bool can_walk(const rewriter_image *i)
     return true;
 }
 
+static live_hook hook_of(const rewriter_image *i, const moved_finder *f, uint64_t at, uint32_t proc)
+{
+    return (live_hook){.at = at + i->bias,
+                       .next = i->plan->procs[proc].new_addr,
+                       .function = (uint64_t)(uintptr_t)f->function,
+                       .next_at = (uint64_t)(uintptr_t)f->next};
+}
+
 /* *unwinds: exceptions are found their way. */
 static size_t hooks_of(const rewriter_image *i, bool by_list, live_hook *out, bool *unwinds)
 {
@@ -142,10 +154,28 @@ static size_t hooks_of(const rewriter_image *i, bool by_list, live_hook *out, bo
         uint32_t k = at ? moved_from(i, at) : CFG_NONE;
         if (k == CFG_NONE || (f->kind == MOVED_WALKS && !walks)) continue;
         *unwinds = *unwinds || f->kind == MOVED_UNWINDS;
-        out[n++] = (live_hook){.at = at + i->bias,
-                               .next = i->plan->procs[k].new_addr,
-                               .function = (uint64_t)(uintptr_t)f->function,
-                               .next_at = (uint64_t)(uintptr_t)f->next};
+        out[n++] = hook_of(i, f, at, k);
+    }
+    return n;
+}
+
+bool finders_note_opened(rewriter_image *i)
+{
+    size_t n = 0;
+    const bool walks = !moved_walks() && has_walks(i->im);
+    tool_now->walker = walks ? i->im : NULL;
+    for (const moved_finder *f = moved_finders; f->name && walks; f++)
+        if (f->kind == MOVED_WALKS) i->finders[n++] = place_of(i->im, f, false);
+    return walks;
+}
+
+size_t finders_hooks_opened(const rewriter_image *i, live_hook out[LIVE_HOOKS])
+{
+    size_t n = 0;
+    if (tool_now->walker != i->im || !can_walk(i)) return 0;
+    for (const moved_finder *f = moved_finders; f->name; f++) {
+        uint64_t at = f->kind == MOVED_WALKS ? place_of(i->im, f, false) : 0;
+        if (at) out[n++] = hook_of(i, f, at, moved_from(i, at));
     }
     return n;
 }

@@ -17,8 +17,12 @@ finders_unnamed finders_find_unnamed(image *);
 void finders_note(rewriter_image *, bool by_list);
 bool finders_is_one(const rewriter_image *, uint64_t at);
 bool finders_are_in(const live_process *, const module *, bool by_list);
-/* For an image that is not instrumented: these procedures of it move as they are. The target is set. */
-inl_status finders_plan(rewriter_image *, bool by_list, inl_error *);
+/* For an image that is not instrumented: those that are noted move as they are. The target is set. */
+inl_status finders_plan(rewriter_image *, inl_error *);
+/* finders_note for an image that is opened when the tool is there already (later.c), and what is hooked of it: those
+ * that walk, where no other image's are. False, 0: none. */
+bool finders_note_opened(rewriter_image *);
+size_t finders_hooks_opened(const rewriter_image *, live_hook out[LIVE_HOOKS]);
 /* What live_put_in is given: to be freed with free, hooks and all. Refused, where exceptions would not find their way.
  */
 inl_status finders_list(const rewriter_image *, size_t count, bool by_list, live_image **out, inl_error *);

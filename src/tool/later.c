@@ -3,8 +3,11 @@
  *
  * The callbacks that see code run here as under the JIT, on the thread that opens the library, under the engine's lock;
  * what they leave for analysis code lies in the carried heap, which grows. Counts stay where they are inserted: flows
- * that the instrumentor has placed are not added to. What cannot be instrumented is said, and runs as it is. */
-#include "tool/rewriter.h"
+ * that the instrumentor has placed are not added to. What cannot be instrumented is said, and runs as it is.
+ *
+ * A C program opens the compiler's unwinder for its first backtrace: whatever the tool looks at, what walks there is
+ * taken the place of, as in one that was there before (finders.h). */
+#include "tool/finders.h"
 #include "base/page.h"
 #include "moved/moved.h"
 #include "run/run.h"
@@ -17,6 +20,9 @@ typedef struct later {
     module_set *modules;  /* the image alone */
     rewriter_image image;
     rewriter r;
+    bool walks; /* it has what walks over the stack */
+    live_image put;
+    live_hook hooks[LIVE_HOOKS];
     moved_later *answer;
 } later;
 
@@ -24,6 +30,9 @@ static bool is_wanted(void)
 {
     return !tool_now->options.mutating && (tool_client_sees_code() || rewriter_watches_syscalls());
 }
+
+/* Is there none yet that walks? A mutator's program keeps its own. */
+static bool may_walk(void) { return !tool_now->options.mutating && !moved_walks(); }
 
 /* --- what is carried beside its new code --- */
 
@@ -44,12 +53,7 @@ static bool tell_patches(const later *l)
     const live_target *t = &l->image.live;
     move_told_patch *all = calloc(t->patches.count + 1, sizeof *all);
     if (!all) return false;
-    for (size_t k = 0; k < t->patches.count; k++) {
-        const move_patch *x = &t->patches.items[k];
-        all[k] = (move_told_patch){.at = x->at.at, .size = x->size};
-        memcpy(all[k].now, x->now, x->size);
-        memcpy(all[k].before, x->before, x->size);
-    }
+    for (size_t k = 0; k < t->patches.count; k++) all[k] = live_told_patch(&l->put, &t->patches.items[k]);
     qsort(all, t->patches.count, sizeof *all, by_address);
     l->answer->patches = all;
     l->answer->patch_count = t->patches.count;
@@ -77,6 +81,8 @@ static inl_status make_answer(later *l, inl_error *e)
     const move_plan *plan = i->plan;
     const image_segment *s;
     image_segments(i->im, &s);
+    l->put = (live_image){.target = (live_target *)&i->live, .plan = plan, .hooks = l->hooks};
+    l->put.hook_count = l->walks ? finders_hooks_opened(i, l->hooks) : 0;
     l->answer = calloc(1, sizeof *l->answer);
     if (!l->answer || !tell_patches(l) || !tell_tables(l)) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     l->answer->low = plan->text_addr;
@@ -87,12 +93,15 @@ static inl_status make_answer(later *l, inl_error *e)
                                                   .low = s[0].addr},
                                         .unwind = i->live.unwind.header,
                                         .shown = {.at = i->live.unwind.at, .size = i->live.unwind.size}};
-    moved_later_bytes b = {.text = plan->text,
-                           .text_size = plan->text_size,
-                           .tables = i->live.tables.data,
-                           .tables_size = i->live.tables.size,
-                           .tables_at = i->live.tables.addr + i->bias};
-    return moved_later_place(l->answer, &b, e);
+    moved_later_bytes b = {
+        .tables = i->live.tables.data, .tables_size = i->live.tables.size, .tables_at = i->live.tables.addr + i->bias};
+    uint8_t *text = live_text_of(&l->put, &b.text_size);
+    if (!text) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    b.text = text;
+    inl_status st = moved_later_place(l->answer, &b, e);
+    for (size_t k = 0; k < l->put.hook_count && st == INL_OK; k++) *(uint64_t *)l->hooks[k].next_at = l->hooks[k].next;
+    free(text);
+    return st;
 }
 
 /* --- the plan --- */
@@ -115,12 +124,26 @@ static inl_status find(later *l, const moved_mapped *m, inl_error *e)
     return INL_OK;
 }
 
-static inl_status plan(later *l, inl_error *e)
+static inl_status begin(later *l, inl_error *e)
 {
     rewriter_image *i = &l->image;
     live_target_begin(&i->live, &l->process, i->m, true);
     i->target = &i->live.target;
-    inl_status s = live_compare(&i->live, e);
+    return live_compare(&i->live, e);
+}
+
+/* What walks, and nothing else of it. */
+static inl_status plan_walks(later *l, inl_error *e)
+{
+    inl_status s = begin(l, e);
+    if (s == INL_OK) s = finders_plan(&l->image, e);
+    return s == INL_OK ? make_answer(l, e) : s;
+}
+
+static inl_status plan(later *l, inl_error *e)
+{
+    rewriter_image *i = &l->image;
+    inl_status s = begin(l, e);
     if (s != INL_OK) return s;
     if (!tool_image_of(i->m)) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     l->r = (rewriter){.images = i, .count = 1, .counts_stay = true};
@@ -161,13 +184,15 @@ moved_later *tool_later_opened(run_thread *t, const moved_mapped *m)
     later l = {0};
     inl_error e = {0};
     (void)t;
-    if (!is_wanted()) return NULL;
+    if (!is_wanted() && !may_walk()) return NULL;
     bool entered = tool_enter();
     tool_here.plans = true;
     inl_status s = find(&l, m, &e);
-    bool wanted = s != INL_OK || !tool_filter_images() || tool_image_matches(l.image.path, l.image.name);
+    bool wanted = is_wanted() && (!tool_filter_images() || tool_image_matches(l.image.path, l.image.name));
+    l.walks = s == INL_OK && may_walk() && finders_note_opened(&l.image);
     if (s == INL_OK && wanted) s = plan(&l, &e);
-    if (s != INL_OK) give_up(&l, m, &e);
+    else if (l.walks) s = plan_walks(&l, &e);
+    if (s != INL_OK && (is_wanted() || l.walks)) give_up(&l, m, &e);
     end(&l);
     tool_here.plans = false;
     tool_leave(entered);

@@ -39,8 +39,9 @@ static inl_status add_image(putting *p, module *x, inl_error *e)
     live_target_begin(&i->live, &p->m->live, x, false);
     i->live.lists_sites = true;
     i->target = &i->live.target;
+    finders_note(i, p->by_list);
     inl_status s = live_compare(&i->live, e);
-    return s == INL_OK ? finders_plan(i, p->by_list, e) : s;
+    return s == INL_OK ? finders_plan(i, e) : s;
 }
 
 /* The program first, whose links the tool is started by. */

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """Programs that walk over their own stacks see under the live engine what they see natively: C++ by the unwinder of its
-run time (walks.cc), from its start on, while a tool comes and goes, and statically linked; Rust in the report of a panic.
+run time (walks.cc), from its start on, while a tool comes and goes, and statically linked; C by one that is opened for it
+(walks_late.c); Rust in the report of a panic.
 
   tests/live/walks.py [--build DIR] [--only PATTERN] [--keep]
 """
 
 import os
+import re
 import sys
 
 sys.dont_write_bytecode = True
@@ -38,8 +40,9 @@ class Walks(outside.Out):
         super().__init__(options, folder)
         self.walker, self.typed = f"{folder}/walker", f"{folder}/typed"
         with open(self.typed, "w") as f:
-            f.write("\n\n")
+            f.write("\n" * 3)
         self.compile("g++", "-O2", f"{HERE}/walks.cc", "-o", self.walker)
+        self.compile("gcc", "-O2", "-pthread", f"{HERE}/walks_late.c", "-o", f"{self.walker}-late")
         self.compile("g++", "-O2", "-static", f"{HERE}/walks.cc", "-o", f"{self.walker}-static")
 
     def compile(self, *argv):
@@ -47,13 +50,13 @@ class Walks(outside.Out):
         if done.status:
             raise Failed("compile", *driver.as_lines(done.stderr))
 
-    def same(self, program, mask=None, environment=None):
+    def same(self, program, mask=None, environment=None, options=()):
         environment = driver.ENVIRONMENT | (environment or {})
         native = driver.run([program], live.LIMIT, stdin=self.typed, cwd=self.folder, env=environment)
         if len(native.stdout + native.stderr) < 1000:
             raise Failed("hardly anything is walked over natively", *driver.as_lines(native.stdout + native.stderr))
         for tool in TOOLS:
-            argv = [self.inlay, "run", "--engine=live", tool, "-o", "/dev/null", "--", program]
+            argv = [self.inlay, "run", "--engine=live", tool, *options, "-o", "/dev/null", "--", program]
             done = driver.run(argv, live.LIMIT, stdin=self.typed, cwd=self.folder, env=environment)
             told = driver.differences(native, done, (), mask)
             if told:
@@ -95,6 +98,28 @@ class Walks(outside.Out):
                 counted += 2
             c.end()
 
+    def opened(self):
+        self.same(f"{self.walker}-late")
+        self.same(f"{self.walker}-late", options=("--image", "*-late"))
+
+    def opened_with_a_tool(self):
+        """Each tool is there when the unwinder is opened, and has gone when it is the next time."""
+        late, kinds = f"{self.walker}-late", 3
+        native = driver.run([late], live.LIMIT, stdin=self.typed, cwd=self.folder, env=driver.ENVIRONMENT)
+        rounds = re.split(rb"walked \d+\n", native.stdout)[:kinds]
+        with live.Conversation([late], driver.fresh(f"{self.folder}/opened")) as c:
+            counted = 0
+            for tool in (*TOOLS[1:], TOOLS[1]):
+                self.attach(tool, c.process.pid, "-o", "/dev/null")
+                for where in (f"with {tool} inside", f"behind {tool}"):
+                    here = self.walked(c, counted)
+                    if here != rounds[counted % kinds]:
+                        raise Failed(where, *different(rounds[counted % kinds], here))
+                    counted += 1
+                    if counted % 2:
+                        self.inside("detach", c.process.pid)
+            c.end()
+
     def walked(self, c, before):
         """What it says of one more walk; natively the same each time."""
         start = len(c.answers())
@@ -114,7 +139,7 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("walks", options) as results:
         walks = Walks(options, results.folder)
-        for name in ("started", "static", "rust", "attached"):
+        for name in ("started", "static", "rust", "attached", "opened", "opened_with_a_tool"):
             if driver.chosen(name, options):
                 results.check(name, getattr(walks, name))
     return results.status
