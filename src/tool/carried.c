@@ -57,7 +57,7 @@ static void open_output(void)
 {
     tool_fds *f = &tool_handoff_data.fds;
     if (!tool_now->options.output || f->out_dir >= 0) return;
-    launch_open_output(f, tool_now->options.output);
+    launch_open_output(f, tool_now->options.output, false);
     f->out = resident_hide(f->out);
     f->out_dir = resident_hide(f->out_dir);
     f->shared = resident_hide(f->shared);

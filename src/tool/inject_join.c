@@ -134,10 +134,11 @@ static inl_status open_others(joining *j, const char *output, inl_error *e)
     inl_status s = call(j, j->leader, &fd, SYS_fcntl, (const long[6]){STDERR_FILENO, F_DUPFD_CLOEXEC, 3}, e);
     f->err = fd < 0 ? -1 : (int)fd;
     if (s != INL_OK || !output) return s;
-    s = open_there(j, output, O_WRONLY | O_CREAT | O_TRUNC, &fd, e);
+    s = open_there(j, output, O_WRONLY | O_CREAT, &fd, e);
     if (s == INL_OK && fd < 0)
         s = inl_fail(e, INL_ERR_ACCESS, "process %d cannot write %s: %s", j->p->pid, output, strerror((int)-fd));
     f->out = (int)fd;
+    j->handoff.empties = 1;
     if (s == INL_OK) s = call(j, j->leader, &fd, SYS_fcntl, (const long[6]){f->out, F_DUPFD_CLOEXEC, 3}, e);
     f->shared = fd < 0 ? -1 : (int)fd;
     char folder[4096];

@@ -61,11 +61,11 @@ static void keep(int fd)
 }
 
 /* The folder is kept so that other processes' reports land there wherever they change to. */
-void launch_open_output(tool_fds *f, const char *path)
+void launch_open_output(tool_fds *f, const char *path, bool keeps)
 {
     int fd = -1;
     if (!tool_now->options.followed) {
-        fd = result_open_first(path);
+        fd = result_open_first(path, keeps);
         if (fd < 0) tool_fail(TOOL_EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
         f->out = lift(fd);
         f->shared = lift(fd);
@@ -90,7 +90,10 @@ static void prepare_fds(void)
         close(fd);
     }
     if (f->err < 0) f->err = lift(STDERR_FILENO);
-    if (tool_now->options.output && f->out_dir < 0) launch_open_output(f, tool_now->options.output);
+    if (tool_now->options.output && f->out_dir < 0) {
+        launch_open_output(f, tool_now->options.output, true);
+        tool_handoff_data.empties = f->out >= 0;
+    }
     if (f->tool < 0) tool_fail(TOOL_EXIT_FAILED, "no file descriptor left for the tool");
     keep(f->tool);
     keep(f->err);

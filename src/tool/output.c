@@ -46,9 +46,17 @@ static int open_other(void)
     return tool_handoff_data.fds.out = take_place(fd);
 }
 
+void tool_output_begin(void)
+{
+    if (tool_handoff_data.empties && ftruncate(tool_handoff_data.fds.out, 0) != 0 && errno != EINVAL)
+        tool_say("%s: old content stays: %s", tool_now->options.output, strerror(errno));
+    tool_handoff_data.empties = 0;
+}
+
 static FILE *open_locked(void)
 {
     if (state()->stream) return state()->stream;
+    tool_output_begin();
     int fd = tool_handoff_data.fds.err;
     if (tool_now->options.output) {
         int file = tool_handoff_data.fds.out >= 0 ? tool_handoff_data.fds.out : open_other();

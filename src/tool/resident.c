@@ -126,6 +126,7 @@ int inlay_start(void)
     if (h->role == TOOL_INSTRUMENTOR) rewriter_run();
     if (h->role == TOOL_CARRIED) carried_run();
     if (!h->resident) tool_fail(TOOL_EXIT_FAILED, "inlay_start was called before inlay_init");
+    tool_output_begin();
     if (!tool_locals_begin()) tool_fail(TOOL_EXIT_FAILED, "cannot run %s: out of memory", h->program);
     run_client client;
     tool_client_fill(&client);

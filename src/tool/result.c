@@ -80,8 +80,9 @@ static int open_existing(int folder, const char *path, int flags)
     return fd >= 0 ? fd : openat(folder, path, flags | O_WRONLY, 0666);
 }
 
-/* -1 with errno EWOULDBLOCK: it is taken. What is not a file, or cannot be locked, is nobody's. */
-static int open_free(int folder, const char *path, int more, bool of_this_run)
+/* -1 with errno EWOULDBLOCK: it is taken. What is not a file, or cannot be locked, is nobody's. keeps: with old
+ * content. */
+static int open_free(int folder, const char *path, int more, bool of_this_run, bool keeps)
 {
     struct stat st;
     bool fresh = true;
@@ -95,7 +96,7 @@ static int open_free(int folder, const char *path, int more, bool of_this_run)
     bool taken = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     if (!fresh && of_this_run) taken |= st.st_size && is_newer(&st.st_mtim, &tool_now->began);
     if (!taken) {
-        if (!fresh && ftruncate(fd, 0) != 0) tool_say("%s: old content stays: %s", path, strerror(errno));
+        if (!fresh && !keeps && ftruncate(fd, 0) != 0) tool_say("%s: old content stays: %s", path, strerror(errno));
         return fd;
     }
     close(fd);
@@ -114,19 +115,19 @@ int result_open_other(int folder, const char *name)
 {
     char *base = with_number(name, inlay_pid());
     if (!base) return -1;
-    int fd = open_free(folder, base, 0, true);
+    int fd = open_free(folder, base, 0, true, false);
     for (int n = 2; fd < 0 && errno == EWOULDBLOCK && n < MOST_NAMES; n++) {
         char *next = with_number(base, n);
-        fd = next ? open_free(folder, next, 0, true) : -1;
+        fd = next ? open_free(folder, next, 0, true, false) : -1;
         free(next);
     }
     free(base);
     return fd;
 }
 
-int result_open_first(const char *path)
+int result_open_first(const char *path, bool keeps)
 {
-    int fd = open_free(AT_FDCWD, path, O_APPEND, false);
+    int fd = open_free(AT_FDCWD, path, O_APPEND, false, keeps);
     if (fd >= 0 || errno != EWOULDBLOCK) return fd;
     if (tool_handoff_data.role != TOOL_CARRIED)
         tool_say("%s is being written by another process; this one writes %s.%d", path, path, inlay_pid());

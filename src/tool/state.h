@@ -442,6 +442,7 @@ typedef struct tool_json {
     char closing[TOOL_JSON_DEPTH];
     bool begun[TOOL_JSON_DEPTH + 1]; /* the level has an element already */
 } tool_json;
+void tool_output_begin(void); /* what the file of -o held goes, unless it has gone */
 void tool_output_flush(void);
 void tool_output_close(void);
 void tool_output_end(tool_output *);

@@ -74,7 +74,8 @@ typedef struct tool_handoff {
     run_start_state start;
     uint64_t region_low, region_high; /* where the tool's own later mappings go */
     tool_fds fds;
-    int32_t helper; /* process id of the helper, to be reaped */
+    uint32_t empties; /* nonzero: what the file of -o holds goes when the tool begins, not if it refuses to */
+    int32_t helper;   /* process id of the helper, to be reaped */
     uint64_t joined,
         joined_count;   /* tool_joined each, the first is the thread that starts the tool; 0: it is an exec */
     int32_t target;     /* instrumentor: a process that stands at its exec, traced by it; 0: none does */
@@ -161,13 +162,13 @@ program_kind program_check(const char *path, inl_error *e);
 /* --- launch.c --- */
 /* Becomes the program, or, without ptrace, returns with the program loaded beside the tool. */
 void tool_launch(const char *path, char **argv, char **launcher_argv);
-/* Opens the file of -o, and its folder; fails aloud. */
-void launch_open_output(tool_fds *, const char *path);
+/* Opens the file of -o, and its folder; fails aloud. keeps: what it holds stays for now. */
+void launch_open_output(tool_fds *, const char *path, bool keeps);
 
 /* --- result.c --- */
 /* For writing, nobody else's; -1 with errno. The first process's, which may end up under another name; and
  * another process's, NAME.<pid> in a folder. */
-int result_open_first(const char *path);
+int result_open_first(const char *path, bool keeps);
 int result_open_other(int folder, const char *name);
 const char *result_name(const char *file); /* with the process's rank, where an MPI launcher says that it has one */
 void result_run_began(void);               /* now, unless --inlay-began said when */

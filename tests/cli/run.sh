@@ -302,6 +302,7 @@ for engine in jit live; do
         error "trace: $wrong, $engine" 2 "trace: ${wrong%%[f=]*}.*: \|is no time" "$inlay" trace "--engine=$engine" -o "$scratch/wrong" "$wrong" -- true
     done
     error "trace: half a prototype, $engine" 2 "'double pow(': the prototype ends without" "$inlay" trace "--engine=$engine" -o "$scratch/wrong" -A 'double pow(' -- true
+    check "trace: refused, $engine" 0 '^held$' sh -c "echo held >'$scratch/held'; '$inlay' trace --engine=$engine -o '$scratch/held' --every=0 -- true; cat '$scratch/held'"
     error "trace: --clock=none, $engine" 2 'counts all calls'    "$inlay" run "--engine=$engine" trace --clock=none --thin=5 -- true
 done
 check 'trace: --every=1'       0 '-'                         sh -c "'$inlay' trace --every=1 --clock=none -o '$scratch/once' -- true; echo -"
