@@ -88,8 +88,9 @@ error 'info: full disk'        1 'No space left'             "$inlay" info /bin/
 mkdir "$scratch/folder"
 echo data >"$scratch/data"
 echo '#!/nonexistent/interpreter' >"$scratch/bad-script"
+printf '#!/bin/sh\r\n' >"$scratch/dos-script"
 printf '\177ELF\2\1\1' >"$scratch/truncated"
-chmod +x "$scratch/bad-script" "$scratch/truncated"
+chmod +x "$scratch/bad-script" "$scratch/dos-script" "$scratch/truncated"
 # A 32-bit and a foreign header: only the identification matters.
 printf '\177ELF\1\1\1\0\0\0\0\0\0\0\0\0\2\0\3\0\1\0\0\0' >"$scratch/elf32"
 printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\267\0\1\0\0\0' >"$scratch/elf-arm"
@@ -102,6 +103,7 @@ error 'path not found'         1 'nonesuch'                  "$inlay" run null -
 error 'program is a folder'    1 'folder'                    "$inlay" run null -- "$scratch/folder"
 error 'not executable'         1 'data'                      "$inlay" run null -- "$scratch/data"
 error 'not ELF'                1 'bad-script\|interpreter'   "$inlay" run null -- "$scratch/bad-script"
+error 'DOS line ends'          1 'ends with a carriage return' "$inlay" run null -- "$scratch/dos-script"
 error 'truncated'              1 'truncated'                 "$inlay" run null -- "$scratch/truncated"
 error '32-bit'                 1 '32-bit'                    "$inlay" run null -- "$scratch/elf32"
 error 'foreign architecture'   1 'elf-arm'                   "$inlay" run null -- "$scratch/elf-arm"
