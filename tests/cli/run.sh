@@ -393,11 +393,22 @@ int main(int argc, char **argv)
     return inlay_start();
 }
 C
+    cat >"$scratch/rust.c" <<'C'
+int cmp(int) __asm__("_ZN29_$LT$a..B$u20$as$u20$c..D$GT$3cmp17h0123456789abcdefE");
+int cmp(int n) { return n - 1; }
+int main(int argc, char **argv)
+{
+    (void)argv;
+    return cmp(argc);
+}
+C
+    cc -O0 "$scratch/rust.c" -o "$scratch/rust"
     # shellcheck disable=SC2016
     printf '#!/bin/sh\ncase $1 in -print-file-name=*) echo "${1#*=}";; *) exec cc "$@";; esac\n' >"$scratch/plain-cc"
     chmod +x "$scratch/plain-cc"
     check 'names are demangled'    0 ' deep(int)'             "$inlay" run prof --image throw -- "$throw"
     check 'names in JSON'          0 '"name": "_ZL4deepi.*"demangled": "deep(int)' "$inlay" run calls --format=json --image throw -- "$throw"
+    check 'Rust names'             0 ' <a::B as c::D>::cmp'   "$inlay" run prof --image rust -- "$scratch/rust"
     check 'own tool demangles'     0 '^deep(int)'             sh -c "'$inlay' cc names.c -o names && ./names --image throw -- '$throw'"
     check 'pkg-config: demangles'  0 '^deep(int)'             sh -c "export PKG_CONFIG_PATH='$prefix/lib/pkgconfig'; cc names.c -o names2 \$(pkg-config --cflags --libs --static inlay) && ./names2 --image throw -- '$throw'"
     check 'no static C++ library'  0 '^_ZL4deepi'             sh -c "CC='$scratch/plain-cc' '$inlay' cc names.c -o names3 && ./names3 --image throw -- '$throw'"
