@@ -104,6 +104,9 @@ enum {
 #define INLAY_TRACE_IS_MORE  0xf0000000u
 #define INLAY_TRACE_MUCH     ((uint64_t)1 << 56)
 
+/* In place of how the process has ended, as wait tells it: the recorder was not told. */
+#define INLAY_TRACE_STATUS_UNKNOWN 0x7f
+
 typedef enum inlay_trace_note_kind {
     INLAY_TRACE_IMAGE = 1,
     INLAY_TRACE_PROC,

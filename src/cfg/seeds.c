@@ -111,15 +111,21 @@ static void name_sections(cfg_work *w)
     }
 }
 
-/* Until the dynamic linker has found what an import stub leads to, its slot leads back into the stub. */
+/* Until the dynamic linker has found what an import stub leads to, its slot leads back into the stub, or at once to
+ * what all stubs go on at (mold). */
 static void seed_slot(cfg_work *w, const image_reloc *r)
 {
     const uint8_t *bytes;
     uint64_t to;
     if (image_bytes(w->image, r->offset, &bytes) < sizeof to) return;
     __builtin_memcpy(&to, bytes, sizeof to);
-    const cfg_region *in = cfg_region_at(w, to);
-    if (in && in->stubs) cfg_enter(w, to, CFG_BLOCK_ADDRESS_TAKEN);
+    const uint8_t *m = cfg_mark(w, to);
+    const uint32_t near = m ? cfg_proc_near(w, to) : CFG_NONE;
+    const cfg_draft *p = near != CFG_NONE ? &w->procs.items[near] : NULL;
+    if (!m || *m & MARK_ENTRY) return;
+    if (p && p->flags & CFG_PROC_PLT && cfg_inside(p, to)) cfg_enter(w, to, CFG_BLOCK_ADDRESS_TAKEN);
+    else if (cfg_region_at(w, to)->stubs)
+        cfg_keep(w, &w->fresh, (cfg_fresh){to, {.proc = CFG_NONE}, CFG_PROC_ADDRESS_TAKEN, CFG_SOURCE_POINTER});
 }
 
 void cfg_seed_pointers(cfg_work *w)

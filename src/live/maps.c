@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE = 4608, LOWEST = 1 << 16, FILES_NEEDED = 8 };
+enum { LINE = 4608, LOWEST = 1 << 16, FILES_NEEDED = 8, HEAP_ROOM = 64 << 20 };
 
 static bool overlaps(uint64_t low, uint64_t high, const live_mapping *m) { return low < m->high && high > m->low; }
 
@@ -455,15 +455,29 @@ static bool is_promised(const live_process *p, uint64_t low)
     return false;
 }
 
+/* As low a place as is free together with [at, high), and not below `floor`: what is not needed of it later is given
+ * back at its end, and so what is free stays in one piece. Not close above what may grow, the program's. */
+static uint64_t lowest_of(const live_process *p, uint64_t at, uint64_t high, uint64_t floor)
+{
+    uint64_t low = floor;
+    for (size_t i = 0; low < at && i < p->mappings.count; i++)
+        if (p->mappings.items[i].low < high && p->mappings.items[i].high + HEAP_ROOM > low)
+            low = p->mappings.items[i].high + HEAP_ROOM;
+    for (size_t i = 0; i < p->taken.count; i++)
+        if (p->taken.items[i].low < high && p->taken.items[i].high + INL_PAGE > low)
+            low = p->taken.items[i].high + INL_PAGE;
+    return low < at ? low : at;
+}
+
 /* 0: none. */
 static uint64_t room_below(const live_process *p, uint64_t low, uint64_t high, uint64_t size, uint64_t reach,
                            uint64_t apart)
 {
-    uint64_t next;
+    uint64_t next, floor = high > UINT32_MAX ? inl_page_up(high - reach + 1) : UINT64_MAX;
     for (uint64_t end = inl_page_down(low) - apart; end > size + LOWEST && end < low && high - (end - size) < reach;
          end = next - (is_promised(p, next) ? INL_PAGE : apart)) {
         next = blocked_from(p, end - size, end);
-        if (!next) return end - size;
+        if (!next) return lowest_of(p, end - size, end, floor);
     }
     return 0;
 }
@@ -521,7 +535,6 @@ static uint64_t highest(const live_process *p)
  * is a choice: the kernel puts what the program maps next there, and until the process stands still it runs on. */
 uint64_t live_find_room(live_process *p, uint64_t low, uint64_t high, uint64_t size, uint64_t reach)
 {
-    enum { HEAP_ROOM = 64 << 20 };
     static const uint64_t apart[] = {512 << 20, 64 << 20, INL_PAGE};
     uint64_t at = 0, next;
     size = inl_page_up(size);

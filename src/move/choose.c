@@ -104,20 +104,56 @@ static bool add_early(move_work *w, uint32_t *stack, uint32_t *depth, uint32_t p
     return true;
 }
 
+static bool add_early_at(move_work *w, uint32_t *stack, uint32_t *depth, uint64_t addr)
+{
+    uint32_t k = cfg_proc_covering(move_cfg(w), addr);
+    if (k == CFG_NONE || move_cfg(w)->procs[k].addr != addr) return false;
+    add_early(w, stack, depth, k);
+    return true;
+}
+
+/* The procedures that a block names, or that a pointer it names leads to; false: none. */
+static bool add_named(move_work *w, uint32_t *stack, uint32_t *depth, const cfg_block *b)
+{
+    const cfg_program *p = move_cfg(w);
+    const uint8_t *bytes;
+    size_t avail = image_bytes(p->image, b->addr, &bytes);
+    bool any = false;
+    isa_insn in;
+    for (uint32_t at = 0; at < b->size && avail >= b->size; at += in.len) {
+        isa_operand operands[ISA_MAX_OPERANDS];
+        isa_mem memory[ISA_MAX_MEM];
+        if (p->isa->decode(bytes + at, avail - at, b->addr + at, &in) > ISA_UNKNOWN) return any;
+        for (int i = p->isa->operands(&in, operands); i-- > 0;)
+            if (operands[i].kind == ISA_OPERAND_IMM) any |= add_early_at(w, stack, depth, (uint64_t)operands[i].imm);
+        for (int i = p->isa->memory(&in, memory); i-- > 0;) {
+            uint64_t at_pointer = (uint64_t)memory[i].disp;
+            const image_reloc *r = image_reloc_at(p->image, at_pointer);
+            if (memory[i].access & ISA_ADDRESS_ONLY) any |= add_early_at(w, stack, depth, at_pointer);
+            else if (r) any |= add_early_at(w, stack, depth, r->value);
+        }
+    }
+    return any;
+}
+
 static void add_callees(move_work *w, uint32_t *stack, uint32_t *depth, uint32_t proc)
 {
     const cfg_program *p = move_cfg(w);
     const cfg_proc *of = &p->procs[proc];
+    const cfg_block *blocks = &p->blocks[of->first_block];
+    bool far = false; /* what a register or memory leads to is named elsewhere than at the call */
     for (uint32_t i = 0; i < of->block_count; i++) {
-        const cfg_block *b = &p->blocks[of->first_block + i];
         isa_insn in;
-        for (uint32_t k = 0; k < b->edge_count; k++) {
-            const cfg_edge *e = &p->edges[b->first_edge + k];
+        for (uint32_t k = 0; k < blocks[i].edge_count; k++) {
+            const cfg_edge *e = &p->edges[blocks[i].first_edge + k];
             if (e->to != CFG_NONE) add_early(w, stack, depth, p->blocks[e->to].proc);
         }
-        if (b->flags & CFG_BLOCK_CALL && move_last_insn(p, b, &in) && in.flow == ISA_FLOW_CALL)
-            add_early(w, stack, depth, cfg_proc_covering(p, in.target));
+        if (!move_last_insn(p, &blocks[i], &in)) continue;
+        if (in.flow == ISA_FLOW_CALL) add_early(w, stack, depth, cfg_proc_covering(p, in.target));
+        if (in.flow == ISA_FLOW_CALL_IND || blocks[i].flags & (CFG_BLOCK_TAIL_IND | CFG_BLOCK_UNRESOLVED))
+            far |= !add_named(w, stack, depth, &blocks[i]);
     }
+    for (uint32_t i = 0; far && i < of->block_count; i++) add_named(w, stack, depth, &blocks[i]);
 }
 
 /* With what it calls. */

@@ -281,19 +281,24 @@ static bool has_counted(void)
 static void begin(void);
 
 /* A child of fork that has counted alone has no file yet. */
-static void process_ends(int status, void *arg)
+static void end(int wait_status)
 {
     record_thread *t = &record_me;
-    (void)arg;
     bool before = t->inside;
     t->inside = true;
     if (!here.tried && has_counted()) begin();
     if (here.good) note_calls();
     if (here.good) trace_events_end();
-    if (here.good) trace_note_end(W_EXITCODE(status & 255, 0));
+    if (here.good) trace_note_end(wait_status);
     uint64_t lost = here.good ? trace_file_lost() : 0;
     if (lost) inlay_warn("%llu records found no room in the file and are lost", (unsigned long long)lost);
     t->inside = before;
+}
+
+static void process_ends(int status, void *arg)
+{
+    (void)arg;
+    end(W_EXITCODE(status & 255, 0));
 }
 
 /* Calls of destructors, which run behind what is called at the end: this one is the last of them. */
@@ -355,7 +360,7 @@ static void library_ends(void)
 {
     if (!here.keyless) pthread_key_delete(here.key);
     here.keyless = true;
-    process_ends(0, NULL);
+    end(INLAY_TRACE_STATUS_UNKNOWN);
 }
 
 static void call_at_end(void)

@@ -400,7 +400,7 @@ void attacher_run(void)
     if (a->fresh) say(a);
     if (put_in(a, &carry, &e) != INL_OK) fail(a, status_of(a), e.text);
     rewriter_end_progress(&a->r);
-    tool_filter_warn();
+    if (!tool_now->options.followed) tool_filter_warn();
     if (!a->fresh) report(a);
     if (!a->fresh) say(a);
     exit(0);

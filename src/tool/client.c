@@ -226,9 +226,9 @@ static void ends(void *arg, run_thread *t, int status, int signo)
     int wait_status = signo ? signo & 0x7f : (status & 0xff) << 8;
     TOOL_CALL(ON_EXIT, void (*)(int, void *), wait_status);
     tool_jit_ends();
-    bool first = tool_handoff_data.role == TOOL_RESIDENT && !tool_now->options.followed && !tool_now->is_forked;
-    if (first) tool_filter_warn();
-    if (moved_began_here() && !tool_now->is_forked) tool_filter_warn_images();
+    bool first = !tool_now->options.followed && !tool_now->is_forked; /* what others have that it starts is no matter */
+    if (first && tool_handoff_data.role == TOOL_RESIDENT) tool_filter_warn();
+    if (first && moved_began_here()) tool_filter_warn_images();
     tool_output_close();
     fflush(stdout);
     tool_jit_gdb_ended(t, status, signo);

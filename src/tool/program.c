@@ -99,12 +99,12 @@ malformed:
     return PROGRAM_REFUSED;
 }
 
-/* The first word behind "#!". */
+/* The first word behind "#!", as the kernel has it: a carriage return is a part of it. */
 static bool script_interpreter(const uint8_t *head, size_t size, char *out)
 {
     size_t i = 2, n = 0;
     while (i < size && (head[i] == ' ' || head[i] == '\t')) i++;
-    while (i < size && head[i] && !strchr(" \t\r\n", head[i])) out[n++] = (char)head[i++];
+    while (i < size && head[i] && !strchr(" \t\n", head[i])) out[n++] = (char)head[i++];
     out[n] = '\0';
     return n > 0;
 }
@@ -174,6 +174,8 @@ static program_kind check_chain(chain *c, const char *path, inl_error *e)
         program_kind k = check_one(c, &inner);
         if (k != PROGRAM_OK) {
             if (depth == 0) inl_fail(e, inner.code, "%s", inner.text);
+            else if (c->now[0] && c->now[strlen(c->now) - 1] == '\r')
+                inl_fail(e, inner.code, "%s: its #! line ends with a carriage return: convert it (dos2unix)", path);
             else inl_fail(e, inner.code, "%s: its interpreter %s", path, inner.text);
             return k;
         }

@@ -39,6 +39,7 @@ static void put_clock(FILE *f, const trace_session *s, bool raw)
 static void put_status(FILE *f, const trace_session *s)
 {
     if (!s->has_ended) fprintf(f, "; the end is not in the recording\n");
+    else if (s->status == INLAY_TRACE_STATUS_UNKNOWN) fprintf(f, "; ended, its status is not told\n");
     else if (s->status & 0x7f) fprintf(f, "; ended by signal %d\n", s->status & 0x7f);
     else fprintf(f, "; status %d\n", s->status >> 8 & 0xff);
 }
@@ -300,7 +301,9 @@ static void put_json_head(FILE *f, const trace_profile *p, const trace_view *v)
     trace_put_string(f, s->program);
     fprintf(f, ", \"pid\": %d, \"clock\": \"%s\", \"frequency\": %" PRIu64 ", \"record_ns\": %.2f, \"subtracted\": %s",
             s->pid, clocks[s->clock], s->frequency, trace_ns(s, s->overhead) / 1000, v->raw ? "false" : "true");
-    fprintf(f, ",\n    \"ended\": %s, \"status\": %d", s->has_ended ? "true" : "false", s->status);
+    fprintf(f, ",\n    \"ended\": %s, \"status\": ", s->has_ended ? "true" : "false");
+    if (s->status == INLAY_TRACE_STATUS_UNKNOWN) fprintf(f, "null");
+    else fprintf(f, "%d", s->status);
     fprintf(f,
             ", \"records\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"overwritten\": %" PRIu64 ", \"unmatched\": %" PRIu64
             ", \"left\": %" PRIu64,

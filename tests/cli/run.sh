@@ -88,8 +88,9 @@ error 'info: full disk'        1 'No space left'             "$inlay" info /bin/
 mkdir "$scratch/folder"
 echo data >"$scratch/data"
 echo '#!/nonexistent/interpreter' >"$scratch/bad-script"
+printf '#!/bin/sh\r\n' >"$scratch/dos-script"
 printf '\177ELF\2\1\1' >"$scratch/truncated"
-chmod +x "$scratch/bad-script" "$scratch/truncated"
+chmod +x "$scratch/bad-script" "$scratch/dos-script" "$scratch/truncated"
 # A 32-bit and a foreign header: only the identification matters.
 printf '\177ELF\1\1\1\0\0\0\0\0\0\0\0\0\2\0\3\0\1\0\0\0' >"$scratch/elf32"
 printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\267\0\1\0\0\0' >"$scratch/elf-arm"
@@ -102,6 +103,7 @@ error 'path not found'         1 'nonesuch'                  "$inlay" run null -
 error 'program is a folder'    1 'folder'                    "$inlay" run null -- "$scratch/folder"
 error 'not executable'         1 'data'                      "$inlay" run null -- "$scratch/data"
 error 'not ELF'                1 'bad-script\|interpreter'   "$inlay" run null -- "$scratch/bad-script"
+error 'DOS line ends'          1 'ends with a carriage return' "$inlay" run null -- "$scratch/dos-script"
 error 'truncated'              1 'truncated'                 "$inlay" run null -- "$scratch/truncated"
 error '32-bit'                 1 '32-bit'                    "$inlay" run null -- "$scratch/elf32"
 error 'foreign architecture'   1 'elf-arm'                   "$inlay" run null -- "$scratch/elf-arm"
@@ -392,11 +394,22 @@ int main(int argc, char **argv)
     return inlay_start();
 }
 C
+    cat >"$scratch/rust.c" <<'C'
+int cmp(int) __asm__("_ZN29_$LT$a..B$u20$as$u20$c..D$GT$3cmp17h0123456789abcdefE");
+int cmp(int n) { return n - 1; }
+int main(int argc, char **argv)
+{
+    (void)argv;
+    return cmp(argc);
+}
+C
+    cc -O0 "$scratch/rust.c" -o "$scratch/rust"
     # shellcheck disable=SC2016
     printf '#!/bin/sh\ncase $1 in -print-file-name=*) echo "${1#*=}";; *) exec cc "$@";; esac\n' >"$scratch/plain-cc"
     chmod +x "$scratch/plain-cc"
     check 'names are demangled'    0 ' deep(int)'             "$inlay" run prof --image throw -- "$throw"
     check 'names in JSON'          0 '"name": "_ZL4deepi.*"demangled": "deep(int)' "$inlay" run calls --format=json --image throw -- "$throw"
+    check 'Rust names'             0 ' <a::B as c::D>::cmp'   "$inlay" run prof --image rust -- "$scratch/rust"
     check 'own tool demangles'     0 '^deep(int)'             sh -c "'$inlay' cc names.c -o names && ./names --image throw -- '$throw'"
     check 'pkg-config: demangles'  0 '^deep(int)'             sh -c "export PKG_CONFIG_PATH='$prefix/lib/pkgconfig'; cc names.c -o names2 \$(pkg-config --cflags --libs --static inlay) && ./names2 --image throw -- '$throw'"
     check 'no static C++ library'  0 '^_ZL4deepi'             sh -c "CC='$scratch/plain-cc' '$inlay' cc names.c -o names3 && ./names3 --image throw -- '$throw'"

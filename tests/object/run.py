@@ -368,6 +368,8 @@ def check_plug_in(t):
     t.link("open-host", f"{t.folder}/made/host.o", "-pthread", "-rdynamic")
     for name in ("host", "own-host", "open-host"):
         t.command([f"{t.folder}/{name}", plug], env=os.environ | {"INLAY_OUT": f"{t.folder}/{name}.trace"})
+    text = t.command([t.inlay, "trace", "report", f"{t.folder}/host.trace"]).stdout
+    need("; ended, its status is not told\n" in text, "what a library is told of the end", text[:200])
     t.command([t.inlay, "wrap", "gcc", "-shared", made, "-o", plug])
     need("NODELETE" in t.command(["readelf", "-dW", plug]).stdout, "inlay wrap: a library that stays")
 

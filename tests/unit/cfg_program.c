@@ -290,6 +290,59 @@ static void test_odd_code(void **state)
     drop(&s);
 }
 
+/* Of each slot that import stubs jump through: sets where it leads at first, if `to` is not 0, and tells the last. */
+static uint64_t lead_slots(const char *path, uint64_t to)
+{
+    image *im = sample_open(path);
+    const image_reloc *r;
+    const image_segment *s;
+    size_t count = image_relocs(im, &r), segments = image_segments(im, &s);
+    FILE *f = fopen(path, "r+b");
+    uint64_t last = 0;
+    assert_non_null(f);
+    for (size_t i = 0; i < count * segments; i++) {
+        const image_segment *in = &s[i % segments];
+        const uint64_t at = r[i / segments].offset;
+        if (r[i / segments].kind != IMAGE_RELOC_SLOT || at - in->addr >= in->file_size) continue;
+        fseek(f, (long)(at - in->addr + in->file_offset), SEEK_SET);
+        if (to) assert_int_equal(fwrite(&to, sizeof to, 1, f), 1);
+        else assert_int_equal(fread(&last, sizeof last, 1, f), 1);
+    }
+    fclose(f);
+    image_close(im);
+    return last;
+}
+
+static void check_enters(const char *path, uint64_t addr)
+{
+    sample s = analyse(path);
+    uint32_t b = cfg_block_at(s.program, addr);
+    if (b == CFG_NONE) fail_msg("%s: nothing at %#llx", path, (unsigned long long)addr);
+    assert_int_equal(s.program->procs[s.program->blocks[b].proc].status, CFG_PROC_WHOLE);
+    drop(&s);
+}
+
+/* Slots lead into stubs until they are bound, with section headers or without; or, as mold has it, in front of all. */
+static void test_unbound_slots(void **state)
+{
+    (void)state;
+    const char *path = sample_build("cc", "lazy", "c", sample_c, "-O1 -Wl,-z,lazy"), *bare = sample_path("bare");
+    const uint64_t in_stub = lead_slots(path, 0);
+    assert_true(in_stub);
+    check_enters(path, in_stub);
+    assert_true(sample_shell("cp '%s' '%s' && for at in 40 58; do head -c 6 /dev/zero | "
+                             "dd of='%s' bs=1 seek=$at conv=notrunc status=none; done",
+                             path, bare, bare));
+    check_enters(bare, in_stub);
+    sample s = analyse(path);
+    const cfg_block *b = &s.program->blocks[cfg_block_at(s.program, in_stub)];
+    assert_int_equal(b->edge_count, 1);
+    const uint64_t front = s.program->edges[b->first_edge].target;
+    drop(&s);
+    lead_slots(path, front);
+    check_enters(path, front);
+}
+
 static void test_errors(void **state)
 {
     (void)state;
@@ -312,6 +365,7 @@ int main(void)
         cmocka_unit_test(test_exceptions),
         cmocka_unit_test(test_static_and_stripped),
         cmocka_unit_test(test_odd_code),
+        cmocka_unit_test(test_unbound_slots),
         cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Patches over code that lie over each other: the later one stays, whether they were prepared before or not. */
+/* Patches over code that lie over each other: the later one stays, whether they were prepared before or not. And rooms
+ * for moved code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,8 +53,29 @@ static void added_behind(void **state)
     write_all(p, 3, false, "....bccc........................");
 }
 
+/* Many libraries were promised much and have given most of it back: a large one's room is still in one piece. */
+static void rooms_stay_together(void **state)
+{
+    enum { LIBRARIES = 200, MB = 1 << 20 };
+    const uint64_t low = 0x7ffff0000000, high = low + (uint64_t)LIBRARIES * MB;
+    live_process p = {0};
+    live_mapping all = {.low = low, .high = high, .name = (char *)""};
+    (void)state;
+    assert_true(inl_vec_push(&p.mappings, all));
+    for (unsigned k = 0; k < LIBRARIES; k++) {
+        const uint64_t from = low + (uint64_t)k * MB, size = (uint64_t)(1 + k % 100) * MB;
+        const uint64_t at = live_find_room(&p, from, from + MB, size, LIVE_REACH);
+        assert_true(at && at + size <= low && from + MB - at < LIVE_REACH);
+        live_keep_room(&p, at, size / 40 + 1);
+    }
+    assert_true(live_find_room(&p, high - 20 * MB, high, 512 * MB, LIVE_REACH));
+    inl_vec_free(&p.taken);
+    inl_vec_free(&p.mappings);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(later_stays), cmocka_unit_test(added_behind)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(later_stays), cmocka_unit_test(added_behind),
+                                       cmocka_unit_test(rooms_stay_together)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
