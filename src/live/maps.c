@@ -314,6 +314,17 @@ static inl_status check_empty(const live_process *p, inl_error *e)
     return INL_OK;
 }
 
+/* Without a right to trace a process its memory cannot be opened either: that goes by the same rules. */
+static inl_status check_right(pid_t pid, inl_error *e)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/mem", pid);
+    int mem = open(path, O_RDONLY | O_CLOEXEC);
+    if (mem < 0 && (errno == EACCES || errno == EPERM)) return live_no_right(pid, e);
+    if (mem >= 0) close(mem);
+    return INL_OK;
+}
+
 static inl_status open_with(pid_t pid, live_process *p, bool empty, inl_error *e)
 {
     *p = (live_process){.pid = pid};
@@ -321,6 +332,7 @@ static inl_status open_with(pid_t pid, live_process *p, bool empty, inl_error *e
     if (s == INL_OK) s = live_check_numbers(e);
     if (s == INL_OK) s = check(p, e);
     if (s == INL_OK) s = live_read_maps(p, e);
+    if (s == INL_OK) s = check_right(pid, e);
     if (s == INL_OK && empty) s = check_empty(p, e);
     if (s == INL_OK && !live_find_syscall(p))
         s = inl_fail(e, INL_ERR_UNSUPPORTED, "process %d cannot be read, or holds no system call instruction", pid);

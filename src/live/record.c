@@ -161,7 +161,8 @@ inl_status live_record_read(pid_t pid, live_told *t, inl_error *e)
     if (mem >= 0) s = read_all(mem, pid, t, e);
     else if (errno == ESRCH) s = inl_fail(e, INL_ERR_SYSTEM, "process %d has ended, or is the kernel's", pid);
     else if (errno == ENOENT) s = inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", pid);
-    else s = inl_fail(e, INL_ERR_ACCESS, "no right to look at process %d: %s", pid, strerror(errno));
+    else if (errno == EACCES || errno == EPERM) s = live_no_right(pid, e);
+    else s = inl_fail(e, INL_ERR_ACCESS, "cannot look at process %d: %s", pid, strerror(errno));
     if (mem >= 0) close(mem);
     if (s != INL_OK) live_told_free(t);
     return s;

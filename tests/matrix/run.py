@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The processor matrix: on machines with other processors (QEMU's models, booting Debian's kernel) unit tests pass,
 programs behave under tools as they do natively, and programs that were rewritten on one processor run on the
-others. A processor without FSGSBASE is refused with one line.
+others. A processor without FSGSBASE is refused with one line. And what Yama lets whom do (rights.sh).
 
   tests/matrix/run.py [--build DIR] [--only MODEL] [--kernel FILE] [--log FILE] [--keep]
 
@@ -38,6 +38,7 @@ MODELS = {
     "skylake": "Skylake-Server",
     "max": "max",                                # all that is emulated: protection keys
     "old": "Westmere",                           # refused
+    "yama": "max",                               # who may trace whom
 }
 WRITERS = ("haswell", "westmere")
 
@@ -210,6 +211,16 @@ def told(results, name, done, lines):
     return True
 
 
+def add_rights(options, root):
+    """Instead of the matrix: rights.sh, and an installation."""
+    tools = f"{root.folder}/lib/inlay/tools"
+    os.makedirs(f"{tools}/live")
+    for name in ("inscount", "bbcount", "live/count"):
+        shutil.copy(f"{options.build}/tools/{name}", f"{tools}/{name}")
+    shutil.copy(f"{HERE}/rights.sh", f"{root.folder}/matrix/rights.sh")
+    root.write("matrix/rights", "")
+
+
 def run_models(options, results):
     folder = results.folder
     base = f"{folder}/base"
@@ -226,7 +237,10 @@ def run_models(options, results):
                 results.skip(name, f"its trial boot by KVM does not end within {TRIAL_LIMIT} s")
                 continue
             extra = Root(f"{folder}/{name}-root")
-        shutil.copytree(written, f"{extra.folder}/written", dirs_exist_ok=True)
+        if name == "yama":
+            add_rights(options, extra)
+        else:
+            shutil.copytree(written, f"{extra.folder}/written", dirs_exist_ok=True)
         if name in WRITERS:
             extra.write("matrix/writes", "")
         done, lines, disk = machine.boot(extra, BOOT_LIMIT)
