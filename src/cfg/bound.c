@@ -208,6 +208,22 @@ static void at_start(search *s, uint32_t block, const names *n)
     }
 }
 
+/* A mask of whole bytes extends (and $0xff,%eax), and so does a register with itself (and %eax,%eax): as a copy from
+ * its own lower part. */
+static void as_extension(const cfg_work *w, const isa_insn *in, cfg_shape *c)
+{
+    isa_effects fx;
+    if (c->sem != SEM_AND || !c->has_dst || !c->has_src || c->dst.kind != ISA_OPERAND_REG || c->dst.size < 4) return;
+    const bool itself = c->src.kind == ISA_OPERAND_REG && c->src.reg == c->dst.reg;
+    const bool mask = c->src.kind == ISA_OPERAND_IMM && (c->src.imm == 0xff || c->src.imm == 0xffff);
+    w->isa->effects(in, &fx);
+    if (!(itself || mask) || fx.reads != 1ull << (c->dst.reg & 63)) return;
+    const unsigned size = itself ? c->dst.size : c->src.imm == 0xff ? 1 : 2;
+    c->sem = itself ? SEM_MOV : SEM_MOVZX;
+    c->src = c->dst;
+    c->src.size = (uint8_t)size;
+}
+
 /* The index gets a new name where it is copied, loaded or extended. */
 static bool renamed(const cfg_shape *c, names *n)
 {
@@ -304,6 +320,7 @@ static bool step_back(search *s, const isa_insn *in, names *n, cfg_limit *out)
     if (writes & n->regs) {
         bool plain = c.has_dst && c.dst.kind == ISA_OPERAND_REG && !c.dst.high_byte && c.dst.reg < 64 &&
                      writes == 1ull << c.dst.reg;
+        if (plain) as_extension(w, in, &c);
         if (plain && masked(&c, n, out)) return true;
         if (!(plain && shifted(&c, n)) && (!plain || !renamed(&c, n))) n->regs &= ~writes;
     }

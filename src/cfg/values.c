@@ -206,10 +206,32 @@ static bool is_address(const search *s, uint64_t value)
     return image_bytes(s->v->work->image, value, &bytes) != 0;
 }
 
-/* What all definitions agree on. */
+/* Does a table of jumps seem to begin there: is its first entry, relative or absolute, code? */
+static bool leads_to_code(const search *s, uint64_t value)
+{
+    const cfg_work *w = s->v->work;
+    const uint8_t *bytes;
+    int32_t distance;
+    uint64_t to;
+    size_t have = image_bytes(w->image, value, &bytes);
+    if (have < sizeof to) return false;
+    __builtin_memcpy(&distance, bytes, sizeof distance);
+    __builtin_memcpy(&to, bytes, sizeof to);
+    return cfg_mark(w, value + (uint64_t)(int64_t)distance) || cfg_mark(w, to);
+}
+
+/* Of two constants. -1: the first, 1: the second, which may be a table where the other is none, or an address where the
+ * other is a number. */
+static int likelier(const search *s, uint64_t first, uint64_t second)
+{
+    int is = is_address(s, second) - is_address(s, first);
+    return is ? is : leads_to_code(s, second) - leads_to_code(s, first);
+}
+
+/* What all definitions agree on. Who arrives from behind a call that in truth does not return may bring anything. */
 static bool agreed(search *s, const cfg_defs *d, cfg_constant *out)
 {
-    bool got = false, sure = !d->unknown;
+    bool got = false, sure = !d->unknown, open = false;
     if (s->depth == max_depth) return false;
     for (unsigned i = 0; i < d->count; i++) {
         cfg_constant one;
@@ -221,18 +243,19 @@ static bool agreed(search *s, const cfg_defs *d, cfg_constant *out)
             sure = false;
             continue;
         }
-        if (got && one.value != out->value) { /* an address and a number that is none */
-            bool old = is_address(s, out->value), new = is_address(s, one.value);
-            if (old == new) return false;
+        if (got && one.value != out->value) {
+            int better = likelier(s, out->value, one.value);
+            if (!better && leads_to_code(s, one.value)) return false;
             sure = false;
-            if (old) continue;
+            open = better ? open && better < 0 : true; /* neither is a table: one may come yet */
+            if (better <= 0) continue;
         }
         if (got && one.named_at != out->named_at) one.named_at = 0;
         *out = one;
         got = true;
     }
     if (got && !sure) out->named_at = 0;
-    return got;
+    return got && !open;
 }
 
 static bool constant_in_slot(search *s, const isa_mem *slot, cfg_point at, cfg_constant *out)

@@ -343,6 +343,100 @@ static void test_unbound_slots(void **state)
     check_enters(path, front);
 }
 
+/* by_itself, by_mask: the index is extended by `and`, as Free Pascal does. two_bases: where the table lies is kept in a
+ * register, as for a loop, in which another address arrives from behind a call that does not return. */
+static const char tables_s[] =
+    "        .macro  table_of name, a, b, c, d\n"
+    "        .section .rodata\n"
+    "        .balign 4\n"
+    "\\name:  .long   \\a - \\name, \\b - \\name, \\c - \\name, \\d - \\name, \\d - \\name - 1\n" /* the last is none */
+    "        .text\n"
+    "        .endm\n"
+    "        .macro  procedure name\n"
+    "        .balign 16\n"
+    "        .globl  \\name\n"
+    "        .type   \\name, @function\n"
+    "\\name:\n"
+    "        .endm\n"
+    "        table_of first, 1f, 2f, 3f, 4f\n"
+    "        procedure by_itself\n"
+    "        movl %edi, %eax\n"
+    "        cmpl $3, %eax\n"
+    "        ja 4f\n"
+    "        andl %eax, %eax\n"
+    "        leaq first(%rip), %rdx\n"
+    "        movslq (%rdx,%rax,4), %rax\n"
+    "        addq %rdx, %rax\n"
+    "        jmp *%rax\n"
+    "1:      incl %edi\n"
+    "2:      incl %edi\n"
+    "3:      incl %edi\n"
+    "4:      movl %edi, %eax\n"
+    "        ret\n"
+    "        .size by_itself, . - by_itself\n"
+    "        table_of second, 1f, 2f, 3f, 4f\n"
+    "        procedure by_mask\n"
+    "        movl %edi, %eax\n"
+    "        cmpb $3, %al\n"
+    "        ja 4f\n"
+    "        andl $0xff, %eax\n"
+    "        leaq second(%rip), %rdx\n"
+    "        movslq (%rdx,%rax,4), %rax\n"
+    "        addq %rdx, %rax\n"
+    "        jmp *%rax\n"
+    "1:      incl %edi\n"
+    "2:      incl %edi\n"
+    "3:      incl %edi\n"
+    "4:      movl %edi, %eax\n"
+    "        ret\n"
+    "        .size by_mask, . - by_mask\n"
+    "        table_of third, 1f, 2f, 3f, 4f\n"
+    "        procedure two_bases\n"
+    "        pushq %r13\n"
+    "        leaq third(%rip), %r13\n"
+    "1:      call getchar@plt\n"
+    "        cmpl $3, %eax\n"
+    "        ja 5f\n"
+    "        movl %eax, %eax\n"
+    "        movslq (%r13,%rax,4), %rax\n"
+    "        addq %r13, %rax\n"
+    "        jmp *%rax\n"
+    "2:      call abort_by@plt\n"
+    "3:      jmp 1b\n"
+    "4:      popq %r13\n"
+    "        ret\n"
+    "5:      leaq text(%rip), %r13\n"
+    "        movq %r13, %rdi\n"
+    "        call *leaves(%rip)\n"
+    "        jmp 1b\n"
+    "        .size two_bases, . - two_bases\n"
+    "        procedure main\n"
+    "        subq $8, %rsp\n"
+    "        call by_itself\n"
+    "        call by_mask\n"
+    "        call two_bases\n"
+    "        addq $8, %rsp\n"
+    "        ret\n"
+    "        .size main, . - main\n"
+    "        procedure abort_by\n"
+    "        ret\n"
+    "        .size abort_by, . - abort_by\n"
+    "        .section .rodata\n"
+    "text:   .asciz \"usage: one or two words\"\n"
+    "        .data\n"
+    "leaves: .quad exit\n"
+    "        .section .note.GNU-stack, \"\", @progbits\n";
+
+static void test_tables_by_hand(void **state)
+{
+    (void)state;
+    sample s = analyse(sample_build("gcc", "tables", "s", tables_s, "-pie"));
+    check_switch(&s, "by_itself", 4, 4);
+    check_switch(&s, "by_mask", 4, 4);
+    check_switch(&s, "two_bases", 4, 4);
+    drop(&s);
+}
+
 static void test_errors(void **state)
 {
     (void)state;
@@ -366,6 +460,7 @@ int main(void)
         cmocka_unit_test(test_static_and_stripped),
         cmocka_unit_test(test_odd_code),
         cmocka_unit_test(test_unbound_slots),
+        cmocka_unit_test(test_tables_by_hand),
         cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
