@@ -46,7 +46,7 @@ expect "attach" $attaches "$yama" inlay attach bbcount -o report $process
 expect "detach" $attaches "$yama" inlay detach $process
 expect "run --attach" $attaches "$yama" inlay run --attach $process bbcount -o report
 expect "detach behind it" $attaches "$yama" inlay detach $process
-expect "count -p" $attaches "$yama" inlay count -p $process --for 1 nanosleep
+expect "count -p" $attaches "$yama" inlay count -p $process --for 1 'sub_40*'
 kill $process
 wait $process 2>/dev/null
 ended=$?
