@@ -21,6 +21,7 @@ typedef struct wrapper {
     const cfg_table *table; /* that it reads, or NULL */
     isa_mem entry;          /* ... by this operand */
     unsigned operand;
+    bool index_gone; /* behind the instruction, which has overwritten the operand's index */
 } wrapper;
 
 static bool sees_code_address(const wrapper *w, const snippet *s)
@@ -62,15 +63,30 @@ static snippet *load(inl_arena *a, const snippet *address, unsigned size)
     return s;
 }
 
+static const snippet *register_of(inl_arena *a, unsigned reg)
+{
+    snippet *s = snippet_new(a, SNIPPET_REG);
+    if (s) s->reg = (uint8_t)reg;
+    return s;
+}
+
+/* How far into the table the entry is. The weaver keeps an operand's address from before its instruction, no register's
+ * value: where the index is gone, the base is still there. */
+static const snippet *offset_in_table(const wrapper *w)
+{
+    inl_arena *a = w->arena;
+    if (!w->index_gone) return binary(a, SNIPPET_MUL, register_of(a, w->entry.index), constant(a, w->entry.scale));
+    snippet *address = snippet_new(a, SNIPPET_EA);
+    if (address) address->index = w->operand;
+    return binary(a, SNIPPET_SUB, address, register_of(a, w->entry.base));
+}
+
 static const snippet *in_original_table(const wrapper *w, const snippet *s)
 {
     inl_arena *a = w->arena;
-    snippet *index = snippet_new(a, SNIPPET_REG);
-    if (!index) return NULL;
-    index->reg = w->entry.index;
     const snippet *place = binary(a, SNIPPET_ADD, load(a, constant(a, (uint64_t)(uintptr_t)&w->image->shift), 8),
                                   constant(a, w->table->table + w->image->bias));
-    place = binary(a, SNIPPET_ADD, place, binary(a, SNIPPET_MUL, index, constant(a, w->entry.scale)));
+    place = binary(a, SNIPPET_ADD, place, offset_in_table(w));
     return s->kind == SNIPPET_EA ? place : load(a, place, w->entry.size);
 }
 
@@ -170,6 +186,16 @@ static void find_entry(wrapper *w, const weave_run *run, const cfg_program *p, u
     }
 }
 
+static bool wrap_behind(wrapper *w, weave_list *l, const isa *set)
+{
+    isa_effects fx;
+    set->effects(&w->at->in, &fx);
+    w->index_gone = w->table && fx.writes >> w->entry.index & 1;
+    bool good = wrap_list(w, l);
+    w->index_gone = false;
+    return good;
+}
+
 bool rewriter_wrap(weave_run *run, const cfg_program *p, uint32_t proc, const inlay_image *image)
 {
     bool good = true;
@@ -181,7 +207,7 @@ bool rewriter_wrap(weave_run *run, const cfg_program *p, uint32_t proc, const in
             if (!in->before.first && !in->after.first && !in->taken.first) continue;
             w.at = in;
             find_entry(&w, run, p, proc);
-            good = wrap_list(&w, &in->before) && wrap_list(&w, &in->after) && wrap_list(&w, &in->taken);
+            good = wrap_list(&w, &in->before) && wrap_behind(&w, &in->after, run->isa) && wrap_list(&w, &in->taken);
         }
         w.at = NULL;
         w.table = NULL;
