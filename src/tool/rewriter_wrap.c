@@ -5,9 +5,9 @@
  * to see what it would see under any other engine: the original's address, as the instrumentor knows
  * it. So each such node is replaced by a call of moved_original on it.
  *
- * And a jump table may have a copy for the moved code: an instruction that reads its entry by a base and an
- * index register would show the copy's address and content. There the node is replaced by the original
- * table's address (where the image lies is known when the program runs: inlay_image.shift) plus the index.
+ * And a jump table may have a copy for the moved code: an instruction that reads its entry by an index register would
+ * show the copy's address and content. There the node is replaced by the original table's address (where the image lies
+ * is known when the program runs: inlay_image.shift) plus the index.
  *
  * Nodes are immutable and may be shared: what is on the way to a replaced one is copied. */
 #include "tool/rewriter.h"
@@ -169,17 +169,20 @@ static const cfg_table *table_read_at(const cfg_program *p, uint32_t proc, uint6
     return NULL;
 }
 
-/* Does the instruction read an entry of a table by base and index? */
+/* Does the instruction read an entry of a table by an index, from the table's address on? That is in a register, or, of
+ * the jump, in the instruction itself. */
 static void find_entry(wrapper *w, const weave_run *run, const cfg_program *p, uint32_t proc)
 {
     isa_mem m[ISA_MAX_MEM];
     int n = run->isa->memory(&w->at->in, m);
     w->table = NULL;
     for (int k = 0; k < n && !w->table; k++) {
-        if (!(m[k].access & ISA_READ) || m[k].base == ISA_NO_REG || m[k].index == ISA_NO_REG) continue;
-        if (m[k].size != m[k].scale || m[k].disp || m[k].segment || m[k].base == run->isa->stack_reg) continue;
+        if (!(m[k].access & ISA_READ) || m[k].index == ISA_NO_REG || m[k].size != m[k].scale) continue;
+        if (m[k].segment || m[k].base == run->isa->stack_reg) continue;
+        if (m[k].base == ISA_NO_REG && w->at->in.flow != ISA_FLOW_JUMP_IND) continue;
         const cfg_table *t = table_read_at(p, proc, w->at->in.addr - w->image->bias);
-        if (!t || t->entry_size != m[k].size) continue;
+        uint64_t disp = t && m[k].base == ISA_NO_REG ? t->table + w->image->bias : 0;
+        if (!t || t->entry_size != m[k].size || (uint64_t)m[k].disp != disp) continue;
         w->table = t;
         w->entry = m[k];
         w->operand = (unsigned)k;

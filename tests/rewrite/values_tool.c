@@ -152,6 +152,19 @@ static void each_proc(inlay_proc *proc, void *arg)
     inlay_insert(inlay_proc_return(proc), inlay_call(go_back, where, to, inlay_return_value()));
 }
 
+static void entry_is(uint64_t pc, uint64_t is, uint64_t target) { tell(JUMP, pc, is, target); }
+
+/* jmp *table(,%rax,8), in the switches made here: the entry is where it goes. */
+static void table_jump(inlay_insn *last)
+{
+    inlay_address a = inlay_insn_address_of(last, 0);
+    const inlay_proc *p = inlay_insn_proc(last);
+    if (!p || strcmp(inlay_proc_name(p), "step") || !inlay_insn_is_indirect(last) || inlay_insn_is_return(last)) return;
+    if (inlay_insn_memory_count(last) && a.base < 0 && a.index >= 0)
+        inlay_insert(inlay_before(last),
+                     inlay_call(entry_is, inlay_pc(), inlay_memory_value(0), inlay_branch_target()));
+}
+
 static void each_block(inlay_block *block, void *arg)
 {
     (void)arg;
@@ -165,6 +178,7 @@ static void each_block(inlay_block *block, void *arg)
         else compare(in, PLACE, entry_read(), entry_read(), 8);
     if (inlay_insn_is_call(last))
         inlay_insert(inlay_before(last), inlay_call(call, where, inlay_fall_through(), inlay_stack_pointer()));
+    table_jump(last);
     if (!proc || !inlay_insn_is_branch(last) || inlay_insn_is_call(last) || inlay_insn_is_return(last)) return;
     inlay_expr next = inlay_if(inlay_taken(), inlay_branch_target(), inlay_fall_through());
     inlay_insert(inlay_before(last),
