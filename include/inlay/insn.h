@@ -58,7 +58,7 @@ inlay_memory inlay_insn_memory(const inlay_insn *, unsigned k);
  * EFLAGS on x86-64. */
 uint64_t inlay_insn_regs_read(const inlay_insn *);
 uint64_t inlay_insn_regs_written(const inlay_insn *);
-/* Vector registers, of any width, by number. */
+/* Vector registers, of any width, by number; of what saves or restores the whole state (xsave, fxrstor) all. */
 uint32_t inlay_insn_vectors_read(const inlay_insn *);
 uint32_t inlay_insn_vectors_written(const inlay_insn *);
 uint32_t inlay_insn_flags_read(const inlay_insn *);

@@ -87,7 +87,8 @@ inlay_expr inlay_let(unsigned number, inlay_expr value, inlay_expr body);
 inlay_expr inlay_let_value(unsigned number);
 inlay_expr inlay_let_set(unsigned number, inlay_expr value);
 
-/* Counters (counter.h): thread-private, exact, no locks. */
+/* Counters (counter.h): thread-private, exact, no locks. A constant in front of an instruction that faults is taken
+ * back: it has not been executed. */
 inlay_expr inlay_count(inlay_counter *c, uint64_t amount);
 inlay_expr inlay_count_by(inlay_counter *c, inlay_expr amount);
 /* This thread's value. The rewrite engine otherwise counts where it costs least and derives the sums: a tool that looks

@@ -183,7 +183,7 @@ inlay_expr inlay_append_array(inlay_buffer *b, unsigned count, const inlay_field
             return NULL;
         }
         args[i] = fields[i].value;
-        sizes[i] = (uint8_t)fields[i].size;
+        sizes[i] = (uint8_t)(fields[i].size < UINT8_MAX ? fields[i].size : UINT8_MAX); /* which is refused */
         sum += fields[i].size;
     }
     if (sum != b->woven.record_size) {

@@ -130,8 +130,21 @@ static const isa_effects *ask_effects(const weave_insn *i)
 
 uint64_t inlay_insn_regs_read(const inlay_insn *i) { return ask_effects(own(i))->reads; }
 uint64_t inlay_insn_regs_written(const inlay_insn *i) { return ask_effects(own(i))->writes; }
-uint32_t inlay_insn_vectors_read(const inlay_insn *i) { return ask_effects(own(i))->vec_reads; }
-uint32_t inlay_insn_vectors_written(const inlay_insn *i) { return ask_effects(own(i))->vec_writes; }
+/* What saves and restores the whole state names none of them. */
+static uint32_t with_state(uint32_t vectors, unsigned other) { return other & ISA_OTHER_ALL_VEC ? ~0u : vectors; }
+
+uint32_t inlay_insn_vectors_read(const inlay_insn *i)
+{
+    const isa_effects *fx = ask_effects(own(i));
+    return with_state(fx->vec_reads, fx->other_reads);
+}
+
+uint32_t inlay_insn_vectors_written(const inlay_insn *i)
+{
+    const isa_effects *fx = ask_effects(own(i));
+    return with_state(fx->vec_writes, fx->other_writes);
+}
+
 uint32_t inlay_insn_flags_read(const inlay_insn *i) { return ask_effects(own(i))->flags_read; }
 uint32_t inlay_insn_flags_written(const inlay_insn *i)
 {

@@ -24,7 +24,14 @@ inlay_expr tool_register(snippet_kind kind, unsigned reg, inlay_expr a)
 }
 
 inlay_expr inlay_flags(void) { return leaf(SNIPPET_FLAGS, 0); }
-inlay_expr inlay_argument(unsigned n) { return leaf(SNIPPET_ARG, n); }
+inlay_expr inlay_argument(unsigned n)
+{
+    enum { MOST = 4096 };
+    if (n < MOST) return leaf(SNIPPET_ARG, n);
+    tool_mistake("inlay_argument(%u): they are numbered from 0 to %u", n, (unsigned)MOST - 1);
+    return NULL;
+}
+
 inlay_expr inlay_return_value(void) { return leaf(SNIPPET_RETVAL, 0); }
 inlay_expr inlay_return_address(void) { return leaf(SNIPPET_RETADDR, 0); }
 inlay_expr inlay_context_arg(void) { return leaf(SNIPPET_CONTEXT, 0); }

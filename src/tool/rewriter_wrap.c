@@ -5,9 +5,9 @@
  * to see what it would see under any other engine: the original's address, as the instrumentor knows
  * it. So each such node is replaced by a call of moved_original on it.
  *
- * And a jump table may have a copy for the moved code: an instruction that reads its entry by a base and an
- * index register would show the copy's address and content. There the node is replaced by the original
- * table's address (where the image lies is known when the program runs: inlay_image.shift) plus the index.
+ * And a jump table may have a copy for the moved code: an instruction that reads its entry by an index register would
+ * show the copy's address and content. There the node is replaced by the original table's address (where the image lies
+ * is known when the program runs: inlay_image.shift) plus the index.
  *
  * Nodes are immutable and may be shared: what is on the way to a replaced one is copied. */
 #include "tool/rewriter.h"
@@ -21,6 +21,7 @@ typedef struct wrapper {
     const cfg_table *table; /* that it reads, or NULL */
     isa_mem entry;          /* ... by this operand */
     unsigned operand;
+    bool index_gone; /* behind the instruction, which has overwritten the operand's index */
 } wrapper;
 
 static bool sees_code_address(const wrapper *w, const snippet *s)
@@ -62,15 +63,30 @@ static snippet *load(inl_arena *a, const snippet *address, unsigned size)
     return s;
 }
 
+static const snippet *register_of(inl_arena *a, unsigned reg)
+{
+    snippet *s = snippet_new(a, SNIPPET_REG);
+    if (s) s->reg = (uint8_t)reg;
+    return s;
+}
+
+/* How far into the table the entry is. The weaver keeps an operand's address from before its instruction, no register's
+ * value: where the index is gone, the base is still there. */
+static const snippet *offset_in_table(const wrapper *w)
+{
+    inl_arena *a = w->arena;
+    if (!w->index_gone) return binary(a, SNIPPET_MUL, register_of(a, w->entry.index), constant(a, w->entry.scale));
+    snippet *address = snippet_new(a, SNIPPET_EA);
+    if (address) address->index = w->operand;
+    return binary(a, SNIPPET_SUB, address, register_of(a, w->entry.base));
+}
+
 static const snippet *in_original_table(const wrapper *w, const snippet *s)
 {
     inl_arena *a = w->arena;
-    snippet *index = snippet_new(a, SNIPPET_REG);
-    if (!index) return NULL;
-    index->reg = w->entry.index;
     const snippet *place = binary(a, SNIPPET_ADD, load(a, constant(a, (uint64_t)(uintptr_t)&w->image->shift), 8),
                                   constant(a, w->table->table + w->image->bias));
-    place = binary(a, SNIPPET_ADD, place, binary(a, SNIPPET_MUL, index, constant(a, w->entry.scale)));
+    place = binary(a, SNIPPET_ADD, place, offset_in_table(w));
     return s->kind == SNIPPET_EA ? place : load(a, place, w->entry.size);
 }
 
@@ -153,21 +169,34 @@ static const cfg_table *table_read_at(const cfg_program *p, uint32_t proc, uint6
     return NULL;
 }
 
-/* Does the instruction read an entry of a table by base and index? */
+/* Does the instruction read an entry of a table by an index, from the table's address on? That is in a register, or, of
+ * the jump, in the instruction itself. */
 static void find_entry(wrapper *w, const weave_run *run, const cfg_program *p, uint32_t proc)
 {
     isa_mem m[ISA_MAX_MEM];
     int n = run->isa->memory(&w->at->in, m);
     w->table = NULL;
     for (int k = 0; k < n && !w->table; k++) {
-        if (!(m[k].access & ISA_READ) || m[k].base == ISA_NO_REG || m[k].index == ISA_NO_REG) continue;
-        if (m[k].size != m[k].scale || m[k].disp || m[k].segment || m[k].base == run->isa->stack_reg) continue;
+        if (!(m[k].access & ISA_READ) || m[k].index == ISA_NO_REG || m[k].size != m[k].scale) continue;
+        if (m[k].segment || m[k].base == run->isa->stack_reg) continue;
+        if (m[k].base == ISA_NO_REG && w->at->in.flow != ISA_FLOW_JUMP_IND) continue;
         const cfg_table *t = table_read_at(p, proc, w->at->in.addr - w->image->bias);
-        if (!t || t->entry_size != m[k].size) continue;
+        uint64_t disp = t && m[k].base == ISA_NO_REG ? t->table + w->image->bias : 0;
+        if (!t || t->entry_size != m[k].size || (uint64_t)m[k].disp != disp) continue;
         w->table = t;
         w->entry = m[k];
         w->operand = (unsigned)k;
     }
+}
+
+static bool wrap_behind(wrapper *w, weave_list *l, const isa *set)
+{
+    isa_effects fx;
+    set->effects(&w->at->in, &fx);
+    w->index_gone = w->table && fx.writes >> w->entry.index & 1;
+    bool good = wrap_list(w, l);
+    w->index_gone = false;
+    return good;
 }
 
 bool rewriter_wrap(weave_run *run, const cfg_program *p, uint32_t proc, const inlay_image *image)
@@ -181,7 +210,7 @@ bool rewriter_wrap(weave_run *run, const cfg_program *p, uint32_t proc, const in
             if (!in->before.first && !in->after.first && !in->taken.first) continue;
             w.at = in;
             find_entry(&w, run, p, proc);
-            good = wrap_list(&w, &in->before) && wrap_list(&w, &in->after) && wrap_list(&w, &in->taken);
+            good = wrap_list(&w, &in->before) && wrap_behind(&w, &in->after, run->isa) && wrap_list(&w, &in->taken);
         }
         w.at = NULL;
         w.table = NULL;

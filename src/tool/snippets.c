@@ -160,7 +160,9 @@ inlay_expr inlay_unary(inlay_op op, inlay_expr a)
 
 inlay_expr inlay_extend(inlay_expr a, unsigned size, bool is_signed)
 {
-    if (!are_there("inlay_extend", "value", a, "", a)) return NULL;
+    bool good = size == 1 || size == 2 || size == 4 || size == 8;
+    if (!good) tool_mistake("inlay_extend: a value is extended from 1, 2, 4 or 8 bytes, not from %u", size);
+    if (!are_there("inlay_extend", "value", a, "", a) || !good) return NULL;
     return tool_snippet_of(
         (snippet){.kind = SNIPPET_UNARY, .op = SNIPPET_EXTEND, .size = (uint8_t)size, .is_signed = is_signed, .a = a});
 }

@@ -348,8 +348,8 @@ static weave_val address(weaver *w, const snippet *s)
     isa_mem room[ISA_MAX_MEM];
     const isa_mem *m = weave_mem(w, s->index, room);
     weave_held what = {.kind = WEAVE_HELD_ADDRESS};
-    bool plain = m && !m->segment &&
-                 !(m->bits & (ISA_MEM_ADDR32 | ISA_MEM_PCREL | ISA_MEM_INDEX8 | ISA_MEM_VECTOR_INDEX));
+    enum { ODD = ISA_MEM_ADDR32 | ISA_MEM_PCREL | ISA_MEM_INDEX8 | ISA_MEM_VECTOR_INDEX | ISA_MEM_BIT_OFFSET };
+    bool plain = m && !m->segment && !(m->bits & ODD);
     if (plain) {
         what.base = m->base, what.index = m->index, what.scale = m->scale, what.value = (uint64_t)m->disp;
         unsigned r = weave_recall(w, &what);

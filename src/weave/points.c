@@ -11,9 +11,14 @@ static cfg_need join(cfg_need a, cfg_need b) { return (cfg_need){a.regs | b.regs
 static cfg_need regs_of_mem(const weaver *w, const isa_insn *in, unsigned index)
 {
     isa_mem mem[ISA_MAX_MEM];
+    isa_effects fx;
     cfg_need need = {0, 0};
     int n = w->run->isa->memory(in, mem);
     if ((int)index >= n) return need;
+    if (mem[index].bits & ISA_MEM_BIT_OFFSET) { /* the register that numbers the bit as well */
+        w->run->isa->effects(in, &fx);
+        return (cfg_need){fx.reads & w->isa->all, 0};
+    }
     if (mem[index].base < 64) need.regs |= 1ull << mem[index].base;
     if (mem[index].index < 64 && !(mem[index].bits & ISA_MEM_VECTOR_INDEX)) need.regs |= 1ull << mem[index].index;
     return need;

@@ -79,9 +79,18 @@ static void set_parts(inlay_point *entry)
                                    inlay_load(inlay_pointer(&kept[2]), 8), inlay_load(inlay_pointer(&kept[3]), 8)));
 }
 
+/* The dynamic linker's way to a procedure that is called for the first time. */
+static void whole_state(inlay_insn *insn)
+{
+    const char *name = inlay_opcode_name(inlay_insn_opcode(insn));
+    found->wrong += strstr(name, "xsave") && inlay_insn_vectors_read(insn) != UINT32_MAX;
+    found->wrong += strstr(name, "xrstor") && inlay_insn_vectors_written(insn) != UINT32_MAX;
+}
+
 static void each_insn(inlay_insn *insn, void *arg)
 {
     (void)arg;
+    whole_state(insn);
     inlay_proc *p = inlay_insn_proc(insn);
     if (how != REGISTERS || !p || (strcmp(inlay_proc_name(p), "main") && strcmp(inlay_proc_name(p), "step"))) return;
     inlay_point *before = inlay_before(insn);

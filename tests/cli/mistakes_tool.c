@@ -3,10 +3,11 @@
 
 #include <stdint.h>
 
-enum { ARGUMENTS, SIZE, REGISTER, FIELDS, RECORD, OPERATOR, NONE };
-static const char *const hows[] = {"arguments", "size", "register", "fields", "record", "operator", "none", NULL};
+enum { ARGUMENTS, SIZE, REGISTER, FIELDS, FIELD, RECORD, OPERATOR, EXTENDED, ARGUMENT, NONE };
+static const char *const hows[] = {"arguments", "size",     "register", "fields", "field", "record",
+                                   "operator",  "extended", "argument", "none",   NULL};
 static int how;
-static inlay_buffer *buffer;
+static inlay_buffer *buffer, *wide;
 
 static void full(const void *records, size_t count, unsigned thread, void *arg)
 {
@@ -24,6 +25,9 @@ static inlay_expr wrong(void)
     case SIZE: return inlay_load(one, 3);
     case REGISTER: return inlay_call(routine, inlay_vector_register(16));
     case FIELDS: return inlay_append(buffer, INLAY_FIELD(4, one), INLAY_FIELD(2, one));
+    case FIELD: return inlay_append(wide, INLAY_FIELD(264, one));
+    case EXTENDED: return inlay_extend(one, 257, false);
+    case ARGUMENT: return inlay_argument(1u << 30);
     case OPERATOR: return inlay_binary((inlay_op)99, one, one);
     default: return inlay_call(routine, NULL);
     }
@@ -44,6 +48,7 @@ int main(int argc, char **argv)
     inlay_option_choice(&how, hows, "how", "which mistake");
     inlay_init(&argc, &argv, "makes mistakes");
     buffer = inlay_buffer_new(8, 16, full, NULL);
+    wide = inlay_buffer_new(264, 16, full, NULL);
     inlay_on_block(block, NULL);
     return inlay_start();
 }

@@ -18,7 +18,7 @@ from driver import Failed  # noqa: E402
 
 LIMIT = 120
 ENGINES = ("jit", "live", "rewritten")
-KINDS = ("load", "store", "lea", "sum", "jump", "call", "result")
+KINDS = ("load", "store", "place", "lea", "sum", "jump", "call", "result")
 # In front of each switch, in its block, something is read with a base and an index, of the size of the table's entries.
 SWITCHES = r"""#include <stdio.h>
 #include <stdlib.h>

@@ -3,13 +3,15 @@
  *
  *     load     memory_value(before)                        = register(after)          mov, movzx, movsx, movsxd, pop
  *     store    register(before)                            = memory_value(after)      mov
+ *     place    effective_address(before)                   = effective_address(after)  what only reads memory
  *     lea      effective_address(before)                   = register(after)
  *     sum      register op register(before)                = register(after)          add, sub, xor, and, or
  *     jump     taken ? branch_target : fall_through        = the next block           in one procedure
  *     call     fall_through(at the call)                   = return_address(entry)    with the same stack pointer
  *     result   return_value(at the return)                 = register(behind the call)
  *
- * But the entry of a jump table, which may be that of a copy for code that has moved, is not what the tool is shown.
+ * But the entry of a jump table, which may be that of a copy for code that has moved, is not what the tool is shown: of
+ * what reads one, operand and place are the same before and after.
  *
  * Nothing is compared with other runs, so that it holds for any program of one thread. The report has the number of
  * each kind, and of each kind the first that is wrong. */
@@ -18,8 +20,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-typedef enum kind { LOAD, STORE, LEA, SUM, JUMP, CALL, RESULT, KINDS } kind;
-static const char *const names[] = {"load", "store", "lea", "sum", "jump", "call", "result"};
+typedef enum kind { LOAD, STORE, PLACE, LEA, SUM, JUMP, CALL, RESULT, KINDS } kind;
+static const char *const names[] = {"load", "store", "place", "lea", "sum", "jump", "call", "result"};
 
 typedef struct noted { /* in front of the instruction, by this thread */
     uint64_t value, next;
@@ -76,6 +78,8 @@ static bool is_general(const inlay_operand *o)
 
 static bool is_memory(const inlay_operand *o) { return o->kind == INLAY_OPERAND_MEMORY && o->size <= 8; }
 
+static bool only_reads(const inlay_operand *o) { return is_memory(o) && o->read && !o->write; }
+
 static void compare(inlay_insn *in, kind k, inlay_expr before, inlay_expr after, unsigned size)
 {
     inlay_expr where = inlay_local_address(local);
@@ -115,6 +119,9 @@ static void each_insn(inlay_insn *in)
         compare(in, LOAD, inlay_memory_value(0), inlay_register(a.reg), a.size);
     } else if (!strcmp(name, "lea") && is_general(&a)) {
         compare(in, LEA, inlay_effective_address(0), inlay_register(a.reg), a.size);
+    } else if (only_reads(&a) || only_reads(&b)) {
+        inlay_expr place = inlay_effective_address(only_reads(&a) ? a.memory : b.memory);
+        compare(in, PLACE, place, place, 8);
     } else if (is_general(&a) && is_general(&b)) {
         inlay_expr result = result_of(name, inlay_register(a.reg), inlay_register(b.reg));
         if (result) compare(in, SUM, result, inlay_register(a.reg), a.size);
@@ -131,6 +138,11 @@ static const inlay_insn *table_read(inlay_block *block)
     return found;
 }
 
+static inlay_expr entry_read(void)
+{
+    return inlay_binary(INLAY_XOR, inlay_effective_address(0), inlay_memory_value(0));
+}
+
 static void each_proc(inlay_proc *proc, void *arg)
 {
     (void)arg;
@@ -138,6 +150,19 @@ static void each_proc(inlay_proc *proc, void *arg)
     inlay_insert(inlay_proc_entry(proc),
                  inlay_call(enter, where, inlay_const(inlay_proc_address(proc)), to, inlay_stack_pointer()));
     inlay_insert(inlay_proc_return(proc), inlay_call(go_back, where, to, inlay_return_value()));
+}
+
+static void entry_is(uint64_t pc, uint64_t is, uint64_t target) { tell(JUMP, pc, is, target); }
+
+/* jmp *table(,%rax,8), in the switches made here: the entry is where it goes. */
+static void table_jump(inlay_insn *last)
+{
+    inlay_address a = inlay_insn_address_of(last, 0);
+    const inlay_proc *p = inlay_insn_proc(last);
+    if (!p || strcmp(inlay_proc_name(p), "step") || !inlay_insn_is_indirect(last) || inlay_insn_is_return(last)) return;
+    if (inlay_insn_memory_count(last) && a.base < 0 && a.index >= 0)
+        inlay_insert(inlay_before(last),
+                     inlay_call(entry_is, inlay_pc(), inlay_memory_value(0), inlay_branch_target()));
 }
 
 static void each_block(inlay_block *block, void *arg)
@@ -150,8 +175,10 @@ static void each_block(inlay_block *block, void *arg)
     inlay_insert(inlay_block_entry(block), inlay_call(arrive, where, first, inlay_register(INLAY_RAX)));
     for (inlay_insn *in = inlay_block_first(block); in; in = inlay_insn_next(in))
         if (in != read) each_insn(in);
+        else compare(in, PLACE, entry_read(), entry_read(), 8);
     if (inlay_insn_is_call(last))
         inlay_insert(inlay_before(last), inlay_call(call, where, inlay_fall_through(), inlay_stack_pointer()));
+    table_jump(last);
     if (!proc || !inlay_insn_is_branch(last) || inlay_insn_is_call(last) || inlay_insn_is_return(last)) return;
     inlay_expr next = inlay_if(inlay_taken(), inlay_branch_target(), inlay_fall_through());
     inlay_insert(inlay_before(last),

@@ -604,6 +604,35 @@ static void merged_counts(void **state)
     assert_int_equal(bench.counters[2], 1);
 }
 
+/* bts %rax, 16(%rbx); btc %ecx, (%rbx,%rsi,8); btr %dx, (%rbx) */
+static void bits_by_number(x86_code *c) { x86_bytes(c, "\x48\x0f\xab\x43\x10\x0f\xbb\x0c\xf3\x66\x0f\xb3\x13", 13); }
+
+/* A bit that a register numbers is accessed in the word where it lies. */
+static void places_of_numbered_bits(void **state)
+{
+    (void)state;
+    static const int64_t distance[] = {16 + 16 * 8, 7 * 8 - 5 * 4, -2 * 2};
+    weave_run *run = program(bits_by_number);
+    harness_random_state(&start);
+    start.gpr[X86_RBX] = (uintptr_t)bench.data + 512;
+    start.gpr[X86_RSI] = 7;
+    start.gpr[X86_RAX] = 16 * 64 + 5;
+    start.gpr[X86_RCX] = (uint32_t)(-5 * 32 + 9);
+    start.gpr[X86_RDX] = 0x10000 - 2 * 16 + 3;
+    for (uint32_t i = 0; i < 3; i++) {
+        insert(run, WEAVE_BEFORE, i, store_word(i, node(SNIPPET_EA, NULL)));
+        insert(run, WEAVE_AFTER, i, store_word(4 + i, node(SNIPPET_MEM_VALUE, NULL)));
+    }
+    run_both(run);
+    same_machine();
+    for (uint32_t i = 0; i < 3; i++) {
+        uint64_t at = start.gpr[X86_RBX] + (uint64_t)distance[i], value = 0;
+        assert_int_equal(real_effects.words[i], at);
+        memcpy(&value, (void *)(uintptr_t)at, 8u >> i);
+        assert_int_equal(real_effects.words[4 + i], value);
+    }
+}
+
 static void code_too_small(void **state)
 {
     (void)state;
@@ -634,6 +663,7 @@ int main(void)
         cmocka_unit_test(program_in_gs),
         cmocka_unit_test(refusals),
         cmocka_unit_test(merged_counts),
+        cmocka_unit_test(places_of_numbered_bits),
         cmocka_unit_test(code_too_small),
         cmocka_unit_test(counts_before_a_full_buffer),
         cmocka_unit_test(divisions_fault_in_the_programs_state),

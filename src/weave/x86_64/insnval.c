@@ -1,5 +1,5 @@
 /* Values that depend on the instruction at the point: addresses, sizes, targets, predicates. All are
- * computed without touching the flags, except comparisons of the count register. */
+ * computed without touching the flags, except comparisons of the count register and the places of numbered bits. */
 #include "weave/x86_64/vectors.h"
 #include "weave/x86_64/machine.h"
 
@@ -41,9 +41,31 @@ static weave_val offset_part(weaver *w, const isa_mem *m, const weave_val *given
     return weave_owned(reg);
 }
 
+/* Of a string of bits that begins at `v` the word that holds the one which the register operand numbers, from there up
+ * or down. */
+static weave_val word_of_bit(weaver *w, const isa_mem *m, weave_val v, unsigned hint)
+{
+    isa_operand op[ISA_MAX_OPERANDS];
+    int n = w->run->isa->operands(&weave_here(w)->in, op), k = 0;
+    while (k < n && op[k].kind != ISA_OPERAND_REG) k++;
+    if (k == n) return v;
+    snippet number = {.kind = SNIPPET_REG, .reg = op[k].reg};
+    snippet bit = {.kind = SNIPPET_UNARY, .op = SNIPPET_EXTEND, .size = (uint8_t)m->size, .is_signed = 1, .a = &number};
+    snippet three = {.kind = SNIPPET_CONST, .value = 3}, word = {.kind = SNIPPET_CONST, .value = -(uint64_t)m->size};
+    snippet byte = {.kind = SNIPPET_BINARY, .op = SNIPPET_SAR, .a = &bit, .b = &three};
+    snippet first = {.kind = SNIPPET_BINARY, .op = SNIPPET_AND, .a = &byte, .b = &word};
+    weave_own(w, &v, 0, hint);
+    weave_val distance = weave_eval(w, &first, ISA_NO_REG);
+    weave_in_reg(w, &distance, 0);
+    x86_lea(w->c, v.reg, x86_indexed(v.reg, distance.reg, 1, 0));
+    weave_drop(w, distance);
+    return v;
+}
+
 weave_val weave_x86_address(weaver *w, const isa_mem *m, const weave_val *index, unsigned hint)
 {
     weave_val v = offset_part(w, m, index, hint);
+    if (m->bits & ISA_MEM_BIT_OFFSET) v = word_of_bit(w, m, v, hint);
     if (m->bits & ISA_MEM_ADDR32) {
         if (v.kind == WEAVE_IMM) {
             v.imm = (uint32_t)v.imm;
