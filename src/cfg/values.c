@@ -139,12 +139,21 @@ void cfg_shape_of(const cfg_work *w, const isa_insn *in, cfg_shape *out) { w->ma
  * address where others are, are passed over, but then no single instruction names the constant. Since no compiler lets
  * two tables share one jump, a constant that reaches a jump on one path is the one on all. */
 
-enum { max_depth = 12 };
+enum { max_depth = 12, max_done = 64 };
+
+typedef struct done { /* a definition that has been evaluated */
+    uint64_t addr;
+    cfg_constant value;
+    bool known;
+} done;
 
 typedef struct search {
     cfg_view *v;
     uint64_t busy[max_depth]; /* definitions that are being evaluated */
     unsigned depth;
+    done done[max_done]; /* in a row of copies around loops the same ones are met again and again */
+    unsigned done_count;
+    bool went_round; /* what is not known may be known elsewhere: a definition comes round from itself */
 } search;
 
 static bool constant(search *s, unsigned reg, cfg_point at, cfg_constant *out);
@@ -228,18 +237,37 @@ static int likelier(const search *s, uint64_t first, uint64_t second)
     return is ? is : leads_to_code(s, second) - leads_to_code(s, first);
 }
 
+/* by_def, once for each. */
+static bool evaluate(search *s, const cfg_def *d, cfg_constant *out)
+{
+    const uint64_t addr = d->in.addr;
+    for (unsigned i = 0; i < s->done_count; i++) {
+        if (s->done[i].addr != addr) continue;
+        *out = s->done[i].value;
+        return s->done[i].known;
+    }
+    const bool before = s->went_round;
+    s->went_round = false;
+    s->busy[s->depth++] = addr;
+    bool known = by_def(s, d, out);
+    s->depth--;
+    if ((known || !s->went_round) && s->done_count < max_done) s->done[s->done_count++] = (done){addr, *out, known};
+    s->went_round |= before;
+    return known;
+}
+
 /* What all definitions agree on. Who arrives from behind a call that in truth does not return may bring anything. */
 static bool agreed(search *s, const cfg_defs *d, cfg_constant *out)
 {
     bool got = false, sure = !d->unknown, open = false;
     if (s->depth == max_depth) return false;
     for (unsigned i = 0; i < d->count; i++) {
-        cfg_constant one;
-        if (is_busy(s, d->def[i].in.addr)) continue; /* comes round from itself */
-        s->busy[s->depth++] = d->def[i].in.addr;
-        bool known = by_def(s, &d->def[i], &one);
-        s->depth--;
-        if (!known) {
+        cfg_constant one = {0};
+        if (is_busy(s, d->def[i].in.addr)) { /* comes round from itself */
+            s->went_round = true;
+            continue;
+        }
+        if (!evaluate(s, &d->def[i], &one)) {
             sure = false;
             continue;
         }

@@ -200,7 +200,7 @@ void cfg_view_make(cfg_view *v, cfg_work *w, uint32_t proc, bool with_preds)
     for (int i = 0; i < CFG_VIEW_CACHE; i++) v->cache[i].block = CFG_NONE;
     make_blocks(v);
     if (!w->failed) connect(v, with_preds);
-    v->budget = 200000;
+    v->budget = 1000000;
 }
 
 void cfg_view_free(cfg_view *v)

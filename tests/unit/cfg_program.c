@@ -344,7 +344,8 @@ static void test_unbound_slots(void **state)
 }
 
 /* by_itself, by_mask: the index is extended by `and`, as Free Pascal does. two_bases: where the table lies is kept in a
- * register, as for a loop, in which another address arrives from behind a call that does not return. */
+ * register, as for a loop, in which another address arrives from behind a call that does not return. round_about: it is
+ * copied to and fro between registers in a loop, each way of many. */
 static const char tables_s[] =
     "        .macro  table_of name, a, b, c, d\n"
     "        .section .rodata\n"
@@ -410,11 +411,40 @@ static const char tables_s[] =
     "        call *leaves(%rip)\n"
     "        jmp 1b\n"
     "        .size two_bases, . - two_bases\n"
+    "        .macro  copy from, to\n"
+    "        testl %edi, %edi\n"
+    "        jz 9f\n"
+    "        movq %\\from, %\\to\n"
+    "9:\n"
+    "        .endm\n"
+    "        table_of fourth, 1f, 2f, 3f, 4f\n"
+    "        procedure round_about\n"
+    "        leaq fourth(%rip), %rbx\n"
+    "        .irp to, rbp, r12, r13, r14, r15\n"
+    "        movq %rbx, %\\to\n"
+    "        .endr\n"
+    "1:      call getchar@plt\n"
+    "        .irp from, rbx, rbp, r12, r13, r14, r15\n"
+    "        .irp to, r15, r14, r13, r12, rbp, rbx\n"
+    "        copy \\from, \\to\n"
+    "        .endr\n"
+    "        .endr\n"
+    "        cmpl $3, %eax\n"
+    "        ja 4f\n"
+    "        movl %eax, %eax\n"
+    "        movslq (%r13,%rax,4), %rax\n"
+    "        addq %r13, %rax\n"
+    "        jmp *%rax\n"
+    "2:      incl %edi\n"
+    "3:      jmp 1b\n"
+    "4:      ret\n"
+    "        .size round_about, . - round_about\n"
     "        procedure main\n"
     "        subq $8, %rsp\n"
     "        call by_itself\n"
     "        call by_mask\n"
     "        call two_bases\n"
+    "        call round_about\n"
     "        addq $8, %rsp\n"
     "        ret\n"
     "        .size main, . - main\n"
@@ -434,6 +464,7 @@ static void test_tables_by_hand(void **state)
     check_switch(&s, "by_itself", 4, 4);
     check_switch(&s, "by_mask", 4, 4);
     check_switch(&s, "two_bases", 4, 4);
+    check_switch(&s, "round_about", 4, 4);
     drop(&s);
 }
 
