@@ -17,6 +17,7 @@
  *
  *     mov (%rdx,%rax,8),%rax; jmp *%rax    computed goto: any label whose address is taken
  *     mov 8(%rdi),%rax; jmp *%rax          a tail call when the stack is as it was at the entry
+ *     cmove %rcx,%rax; jmp *%rax           likewise, of one of two procedures
  *
  *     mov %rcx,%rsp; pop %rcx; jmp *%rcx   a return, to another frame perhaps (__builtin_eh_return)
  *
@@ -214,6 +215,7 @@ static form form_of_def(cfg_view *v, const cfg_def *d, const cfg_shape *s)
         return just(FORM_COMPUTED);
     case SEM_XOR: /* a pointer that was kept scrambled by a secret of the thread's */
         return just(s->has_mem && s->mem.segment ? FORM_POINTER : FORM_COMPUTED);
+    case SEM_SELECT:
     case SEM_POP: return just(FORM_POINTER);
     default: return just(FORM_COMPUTED);
     }

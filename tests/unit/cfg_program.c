@@ -439,12 +439,20 @@ static const char tables_s[] =
     "3:      jmp 1b\n"
     "4:      ret\n"
     "        .size round_about, . - round_about\n"
+    "        procedure one_of_two\n"
+    "        leaq by_itself(%rip), %rax\n"
+    "        leaq by_mask(%rip), %rcx\n"
+    "        testl %edi, %edi\n"
+    "        cmoveq %rcx, %rax\n"
+    "        jmp *%rax\n"
+    "        .size one_of_two, . - one_of_two\n"
     "        procedure main\n"
     "        subq $8, %rsp\n"
     "        call by_itself\n"
     "        call by_mask\n"
     "        call two_bases\n"
     "        call round_about\n"
+    "        call one_of_two\n"
     "        addq $8, %rsp\n"
     "        ret\n"
     "        .size main, . - main\n"
@@ -465,6 +473,7 @@ static void test_tables_by_hand(void **state)
     check_switch(&s, "by_mask", 4, 4);
     check_switch(&s, "two_bases", 4, 4);
     check_switch(&s, "round_about", 4, 4);
+    assert_int_equal(count_blocks(&s, whole_proc(&s, "one_of_two"), CFG_BLOCK_TAIL_IND), 1);
     drop(&s);
 }
 

@@ -118,6 +118,8 @@ const cfg_machine cfg_machine_x86_64 = {
         [SEM_INT3] = LIST("int3", "int", "int1"),
         [SEM_HALT] = LIST("hlt", "ud2", "ud0", "ud1"),
         [SEM_INC] = LIST("inc", "dec"),
+        [SEM_SELECT] = LIST("cmovo", "cmovno", "cmovb", "cmovnb", "cmovz", "cmovnz", "cmovbe", "cmovnbe", "cmovs",
+                            "cmovns", "cmovp", "cmovnp", "cmovl", "cmovnl", "cmovle", "cmovnle"),
         [SEM_SYSCALL] = LIST("syscall"),
     },
     .conds = {.at_most = X86_BE, .below = X86_B, .equal = X86_E},
