@@ -130,19 +130,22 @@ static const isa_effects *ask_effects(const weave_insn *i)
 
 uint64_t inlay_insn_regs_read(const inlay_insn *i) { return ask_effects(own(i))->reads; }
 uint64_t inlay_insn_regs_written(const inlay_insn *i) { return ask_effects(own(i))->writes; }
-/* What saves and restores the whole state names none of them. */
-static uint32_t with_state(uint32_t vectors, unsigned other) { return other & ISA_OTHER_ALL_VEC ? ~0u : vectors; }
+/* What saves and restores the whole state names none of them; what the kernel does (a system call) is not meant. */
+static uint32_t with_state(const inlay_insn *i, uint32_t vectors, unsigned other)
+{
+    return other & ISA_OTHER_ALL_VEC && own(i)->in.flow != ISA_FLOW_SYSCALL ? ~0u : vectors;
+}
 
 uint32_t inlay_insn_vectors_read(const inlay_insn *i)
 {
     const isa_effects *fx = ask_effects(own(i));
-    return with_state(fx->vec_reads, fx->other_reads);
+    return with_state(i, fx->vec_reads, fx->other_reads);
 }
 
 uint32_t inlay_insn_vectors_written(const inlay_insn *i)
 {
     const isa_effects *fx = ask_effects(own(i));
-    return with_state(fx->vec_writes, fx->other_writes);
+    return with_state(i, fx->vec_writes, fx->other_writes);
 }
 
 uint32_t inlay_insn_flags_read(const inlay_insn *i) { return ask_effects(own(i))->flags_read; }

@@ -273,7 +273,7 @@ static void run_to_entry(void)
 {
     struct user_regs_struct regs;
     uint64_t entry = auxv_of_child(AT_ENTRY);
-    int status;
+    int status = 0;
     errno = 0;
     long bytes = ptrace(PTRACE_PEEKTEXT, child, (void *)entry, NULL);
     if (errno || ptrace(PTRACE_POKETEXT, child, (void *)entry, (void *)((bytes & ~0xffl) | 0xcc))) die("breakpoint");
