@@ -260,7 +260,7 @@ def plant_all(copies, faults, bad, results, verbose):
 
 
 def check_places(faults):
-    """Only whether each can be put in. The status."""
+    """Only whether each can be put in, and its test is one. The status."""
     wrong = 0
     for fault in faults:
         path = f"{ROOT}/{fault.file}"
@@ -268,6 +268,8 @@ def check_places(faults):
         if os.path.exists(path):
             with open(path) as f:
                 count = f.read().count(fault.before)
+        if fault.test:
+            command(fault.test, ROOT)  # which ends all, where there is no such stage
         if count != 1:
             wrong += 1
             print(f"FAIL planted {fault.label} ({fault.where}): its text stands {count} times in {fault.file}")
