@@ -153,7 +153,8 @@ typedef struct search {
     unsigned depth;
     done done[max_done]; /* in a row of copies around loops the same ones are met again and again */
     unsigned done_count;
-    bool went_round; /* what is not known may be known elsewhere: a definition comes round from itself */
+    bool cut_short; /* what is not known may be known elsewhere: a definition came round from itself, or the way is long
+                     */
 } search;
 
 static bool constant(search *s, unsigned reg, cfg_point at, cfg_constant *out);
@@ -246,13 +247,13 @@ static bool evaluate(search *s, const cfg_def *d, cfg_constant *out)
         *out = s->done[i].value;
         return s->done[i].known;
     }
-    const bool before = s->went_round;
-    s->went_round = false;
+    const bool before = s->cut_short;
+    s->cut_short = false;
     s->busy[s->depth++] = addr;
     bool known = by_def(s, d, out);
     s->depth--;
-    if ((known || !s->went_round) && s->done_count < max_done) s->done[s->done_count++] = (done){addr, *out, known};
-    s->went_round |= before;
+    if ((known || !s->cut_short) && s->done_count < max_done) s->done[s->done_count++] = (done){addr, *out, known};
+    s->cut_short |= before;
     return known;
 }
 
@@ -260,11 +261,14 @@ static bool evaluate(search *s, const cfg_def *d, cfg_constant *out)
 static bool agreed(search *s, const cfg_defs *d, cfg_constant *out)
 {
     bool got = false, sure = !d->unknown, open = false;
-    if (s->depth == max_depth) return false;
+    if (s->depth == max_depth) {
+        s->cut_short = true;
+        return false;
+    }
     for (unsigned i = 0; i < d->count; i++) {
         cfg_constant one = {0};
         if (is_busy(s, d->def[i].in.addr)) { /* comes round from itself */
-            s->went_round = true;
+            s->cut_short = true;
             continue;
         }
         if (!evaluate(s, &d->def[i], &one)) {

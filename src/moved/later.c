@@ -63,12 +63,12 @@ inl_status moved_later_place(moved_later *l, const moved_later_bytes *b, inl_err
 void moved_later_drop(moved_later *l)
 {
     uint64_t low = l->low, high = l->high;
-    moved_walks_forget(low, high - low);
     __atomic_store_n(&l->high, 0, __ATOMIC_RELEASE);
     if (l->told.shown.size && l->is_shown) run_debugger_tell(&l->told.shown, false);
     l->is_shown = false;
     l->low = l->patch_count = l->table_count = l->told.unwind = 0;
     if (!high) return;
+    moved_walks_forget(low, high - low);
     sys_call2(SYS_munmap, (long)low, (long)(high - low));
     run_own_locked(low, high, false);
 }

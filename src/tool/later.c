@@ -188,9 +188,10 @@ moved_later *tool_later_opened(run_thread *t, const moved_mapped *m)
     bool entered = tool_enter();
     tool_here.plans = true;
     inl_status s = find(&l, m, &e);
-    bool wanted = is_wanted() && (!tool_filter_images() || tool_image_matches(l.image.path, l.image.name));
+    bool wanted = s == INL_OK && is_wanted() &&
+                  (!tool_filter_images() || tool_image_matches(l.image.path, l.image.name));
     l.walks = s == INL_OK && may_walk() && finders_note_opened(&l.image);
-    if (s == INL_OK && wanted) s = plan(&l, &e);
+    if (wanted) s = plan(&l, &e);
     else if (l.walks) s = plan_walks(&l, &e);
     if (s != INL_OK && (is_wanted() || l.walks)) give_up(&l, m, &e);
     end(&l);
