@@ -140,6 +140,43 @@ static bool bounds(const cfg_machine *m, unsigned cond, uint64_t constant, uint6
     return cond == m->conds.at_most || cond == m->conds.equal || (cond == m->conds.below && constant);
 }
 
+/* A mask of whole bytes extends (and $0xff,%eax), and so does a register with itself (and %eax,%eax): as a copy from
+ * its own lower part. */
+static void as_extension(const cfg_work *w, const isa_insn *in, cfg_shape *c)
+{
+    isa_effects fx;
+    if (c->sem != SEM_AND || !c->has_dst || !c->has_src || c->dst.kind != ISA_OPERAND_REG || c->dst.size < 4) return;
+    const bool itself = c->src.kind == ISA_OPERAND_REG && c->src.reg == c->dst.reg;
+    const bool mask = c->src.kind == ISA_OPERAND_IMM && (c->src.imm == 0xff || c->src.imm == 0xffff);
+    w->isa->effects(in, &fx);
+    if (!(itself || mask) || fx.reads != 1ull << (c->dst.reg & 63)) return;
+    const unsigned size = itself ? c->dst.size : c->src.imm == 0xff ? 1 : 2;
+    c->sem = itself ? SEM_MOV : SEM_MOVZX;
+    c->src = c->dst;
+    c->src.size = (uint8_t)size;
+}
+
+/* Is what a register holds at a place extended with zeros from no more than its low `size` bytes? */
+static bool is_extended(cfg_view *v, unsigned reg, unsigned size, cfg_point at, unsigned depth)
+{
+    cfg_defs d;
+    cfg_reach(v, reg, at, &d);
+    if (d.unknown || d.count == 0 || depth == 0) return false;
+    for (unsigned i = 0; i < d.count; i++) {
+        cfg_shape c;
+        cfg_shape_of(v->work, &d.def[i].in, &c);
+        as_extension(v->work, &d.def[i].in, &c);
+        bool whole = c.has_src && c.dst.kind == ISA_OPERAND_REG && c.dst.size >= 4;
+        if (whole && c.sem == SEM_MOVZX && c.src.size <= size) continue;
+        if (whole && c.sem == SEM_XOR && c.src.kind == ISA_OPERAND_REG && c.src.reg == c.dst.reg) continue;
+        if (whole && c.sem == SEM_MOV && c.src.kind == ISA_OPERAND_IMM && (uint64_t)c.src.imm >> 8 * size == 0) continue;
+        if (!whole || c.sem != SEM_MOV || c.src.kind != ISA_OPERAND_REG || c.src.reg >= 64 ||
+            !is_extended(v, c.src.reg, size, d.def[i].at, depth - 1))
+            return false;
+    }
+    return true;
+}
+
 /* The comparison that decides the branch at the end of `block`: does it bound the index? */
 static cfg_limit guard(search *s, uint32_t block, const names *n, uint8_t kind)
 {
@@ -152,8 +189,7 @@ static cfg_limit guard(search *s, uint32_t block, const names *n, uint8_t kind)
     unsigned cond = in[count - 1].cond ^ (kind == CFG_EDGE_TAKEN ? 0 : 1);
     cfg_shape c;
     cfg_shape_of(w, &in[i], &c);
-    if (!compared_with(s->v, &c, (cfg_point){block, i}, &constant) || !bounds(w->machine, cond, constant, &most) ||
-        c.dst.size < n->width)
+    if (!compared_with(s->v, &c, (cfg_point){block, i}, &constant) || !bounds(w->machine, cond, constant, &most))
         return nothing;
     bool same = false;
     names early = *n;
@@ -164,6 +200,8 @@ static cfg_limit guard(search *s, uint32_t block, const names *n, uint8_t kind)
         same = c.sem == SEM_CMP && names_reg(&early, &c.dst);
         if (!same) same = is_copy(s, block, i, c.dst.reg, early);
     }
+    if (same && c.dst.size < n->width)
+        same = c.dst.kind == ISA_OPERAND_REG && is_extended(s->v, c.dst.reg, c.dst.size, (cfg_point){block, i}, 4);
     return same ? limit_of(n, most, CFG_LIMIT_COMPARED) : nothing;
 }
 
@@ -206,22 +244,6 @@ static void at_start(search *s, uint32_t block, const names *n)
         if (one.kind != CFG_LIMIT_NONE) record(s, n, one);
         else begin_way(s, e.from, n);
     }
-}
-
-/* A mask of whole bytes extends (and $0xff,%eax), and so does a register with itself (and %eax,%eax): as a copy from
- * its own lower part. */
-static void as_extension(const cfg_work *w, const isa_insn *in, cfg_shape *c)
-{
-    isa_effects fx;
-    if (c->sem != SEM_AND || !c->has_dst || !c->has_src || c->dst.kind != ISA_OPERAND_REG || c->dst.size < 4) return;
-    const bool itself = c->src.kind == ISA_OPERAND_REG && c->src.reg == c->dst.reg;
-    const bool mask = c->src.kind == ISA_OPERAND_IMM && (c->src.imm == 0xff || c->src.imm == 0xffff);
-    w->isa->effects(in, &fx);
-    if (!(itself || mask) || fx.reads != 1ull << (c->dst.reg & 63)) return;
-    const unsigned size = itself ? c->dst.size : c->src.imm == 0xff ? 1 : 2;
-    c->sem = itself ? SEM_MOV : SEM_MOVZX;
-    c->src = c->dst;
-    c->src.size = (uint8_t)size;
 }
 
 /* The index gets a new name where it is copied, loaded or extended. */

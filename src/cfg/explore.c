@@ -192,13 +192,14 @@ static void look_for_names(cfg_work *w, const isa_insn *in, cfg_trail *trail)
     }
 }
 
-/* Marks the instruction's bytes; false when another one begins inside it. */
+/* Marks the instruction's bytes; false when another one begins inside it, or, for one that is only tried, seems to. */
 static bool occupy(cfg_work *w, uint8_t *m, unsigned len, bool ends_block)
 {
+    const uint8_t begins = w->trying ? MARK_INSN | MARK_HELD : MARK_INSN;
     bool clear = true;
     set_mark(w, m, ends_block ? MARK_INSN | MARK_TERM : MARK_INSN);
     for (unsigned i = 1; i < len; i++) {
-        clear &= !(m[i] & MARK_INSN);
+        clear &= !(m[i] & begins);
         set_mark(w, m + i, MARK_BODY);
     }
     return clear;

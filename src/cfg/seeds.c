@@ -18,6 +18,7 @@ static void point_at(cfg_work *w, uint64_t to, uint64_t at, bool sure)
         w->procs.items[number].flags |= CFG_PROC_ADDRESS_TAKEN;
         return;
     }
+    if (sure) *m |= MARK_HELD;
     cfg_keep(w, &w->found, (cfg_pointer){.to = to, .at = at, .sure = sure});
 }
 

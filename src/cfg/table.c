@@ -193,6 +193,11 @@ static form relative(cfg_view *v, const isa_mem *sum, cfg_point at)
     return just(FORM_COMPUTED);
 }
 
+static bool is_zero(const cfg_shape *s)
+{
+    return s->src.kind == ISA_OPERAND_REG && s->dst.kind == ISA_OPERAND_REG && s->src.reg == s->dst.reg;
+}
+
 static form form_of_def(cfg_view *v, const cfg_def *d, const cfg_shape *s)
 {
     switch (s->sem) {
@@ -213,8 +218,8 @@ static form form_of_def(cfg_view *v, const cfg_def *d, const cfg_shape *s)
             return relative(v, &sum, d->at);
         }
         return just(FORM_COMPUTED);
-    case SEM_XOR: /* a pointer that was kept scrambled by a secret of the thread's */
-        return just(s->has_mem && s->mem.segment ? FORM_POINTER : FORM_COMPUTED);
+    case SEM_XOR: /* a pointer that was kept scrambled by a secret of the thread's; or none (xor %edx,%edx) */
+        return just((s->has_mem && s->mem.segment) || is_zero(s) ? FORM_POINTER : FORM_COMPUTED);
     case SEM_SELECT:
     case SEM_POP: return just(FORM_POINTER);
     default: return just(FORM_COMPUTED);

@@ -209,6 +209,8 @@ void cfg_view_free(cfg_view *v)
     inl_vec_free(&v->edges);
     inl_vec_free(&v->preds);
     inl_vec_free(&v->stack);
+    inl_vec_free(&v->places);
+    inl_vec_free(&v->seen);
     inl_vec_free(&v->heights);
     for (int i = 0; i < CFG_VIEW_CACHE; i++) inl_vec_free(&v->cache[i].insns);
 }

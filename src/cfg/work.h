@@ -29,6 +29,7 @@ enum {
     MARK_NORET = 16, /* a call that does not return, as far as is known yet */
     MARK_ENTRY = 32, /* a procedure begins here */
     MARK_ROOT = 64,  /* may be entered from elsewhere: registers hold anything */
+    MARK_HELD = 128, /* a relocation's address: mostly code, seldom data in a text */
 };
 
 /* clang-format off */
@@ -319,6 +320,13 @@ typedef struct cfg_view_block {
     bool has_writes, term;
     bool indirect; /* ends with an indirect jump */
 } cfg_view_block;
+typedef struct cfg_point { /* before an instruction of a block */
+    uint32_t block, index;
+} cfg_point;
+typedef struct cfg_place { /* where a search is to go on, for one of the things that it looks for */
+    uint32_t number;
+    cfg_point at;
+} cfg_place;
 enum { CFG_VIEW_CACHE = 4 };
 typedef struct cfg_view_cache {
     uint32_t block;
@@ -331,6 +339,8 @@ typedef struct cfg_view {
     INL_VEC(cfg_view_edge) edges; /* by `from` */
     INL_VEC(uint32_t) preds;      /* edge numbers, by `to` */
     INL_VEC(uint32_t) stack;      /* for walks */
+    INL_VEC(cfg_place) places;    /* likewise, when several things are looked for */
+    INL_VEC(uint64_t) seen;       /* ... bits, by thing and block */
     uint32_t epoch;
     cfg_view_cache cache[CFG_VIEW_CACHE];
     unsigned next_cache;
@@ -351,9 +361,6 @@ uint64_t cfg_changes(const cfg_work *w, const isa_insn *in);
 cfg_indirect *cfg_indirect_at(const cfg_work *w, uint64_t site);
 
 /* values.c: where a register's value comes from */
-typedef struct cfg_point { /* before an instruction of a block */
-    uint32_t block, index;
-} cfg_point;
 typedef struct cfg_def {
     cfg_point at;
     isa_insn in;
@@ -364,10 +371,20 @@ typedef struct cfg_defs {
     unsigned count;
     bool unknown; /* other values may arrive as well */
 } cfg_defs;
+typedef struct cfg_wanted { /* what a definition is looked for of */
+    unsigned reg;
+    const isa_mem *slot; /* NULL: the register */
+} cfg_wanted;
+typedef enum cfg_finding { CFG_FOUND_NONE, CFG_FOUND_DEF, CFG_FOUND_UNKNOWN } cfg_finding;
+/* The last definition in a block, before instruction `index` (CFG_NONE: in all of it). */
+cfg_finding cfg_search_block(cfg_view *v, uint32_t block, uint32_t index, const cfg_wanted *what, cfg_def *out);
+bool cfg_ends_at_entry(const cfg_view *v, uint32_t block); /* control may come there from outside */
 void cfg_shape_of(const cfg_work *w, const isa_insn *in, cfg_shape *out);
 void cfg_reach(cfg_view *v, unsigned reg, cfg_point at, cfg_defs *out);
 bool cfg_is_slot(const cfg_work *w, const isa_mem *m);
 void cfg_reach_slot(cfg_view *v, const isa_mem *slot, cfg_point at, cfg_defs *out);
+
+/* constant.c */
 typedef struct cfg_constant {
     uint64_t value;
     uint64_t named_at; /* the instruction that names it, 0: several, or computed */
