@@ -169,7 +169,8 @@ static bool is_extended(cfg_view *v, unsigned reg, unsigned size, cfg_point at, 
         bool whole = c.has_src && c.dst.kind == ISA_OPERAND_REG && c.dst.size >= 4;
         if (whole && c.sem == SEM_MOVZX && c.src.size <= size) continue;
         if (whole && c.sem == SEM_XOR && c.src.kind == ISA_OPERAND_REG && c.src.reg == c.dst.reg) continue;
-        if (whole && c.sem == SEM_MOV && c.src.kind == ISA_OPERAND_IMM && (uint64_t)c.src.imm >> 8 * size == 0) continue;
+        if (whole && c.sem == SEM_MOV && c.src.kind == ISA_OPERAND_IMM && (uint64_t)c.src.imm >> 8 * size == 0)
+            continue;
         if (!whole || c.sem != SEM_MOV || c.src.kind != ISA_OPERAND_REG || c.src.reg >= 64 ||
             !is_extended(v, c.src.reg, size, d.def[i].at, depth - 1))
             return false;

@@ -87,6 +87,18 @@ uint32_t cfg_first_inside(const cfg_view *v, const cfg_table *t, bool *own)
     return CFG_NONE;
 }
 
+uint32_t cfg_first_code(const cfg_view *v, const cfg_table *t)
+{
+    enum { furthest = 8 };
+    for (uint32_t i = 0; i <= furthest; i++) {
+        bool ok;
+        const uint8_t *m = cfg_mark(v->work, cfg_read_target(v->work->image, t, i, &ok));
+        if (!ok) break;
+        if (m && (*m & (MARK_BODY | MARK_INSN)) != MARK_BODY) return i;
+    }
+    return CFG_NONE;
+}
+
 /* The code that an entry leads to. False, and nothing is changed, when it is none. */
 static bool follow_entry(cfg_view *v, uint64_t target, bool firm)
 {

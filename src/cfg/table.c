@@ -153,6 +153,7 @@ static bool entry_load(cfg_view *v, unsigned reg, cfg_point at, const isa_mem *u
     cfg_def d;
     cfg_shape s;
     if (!single_def(v, reg, at, &d, &s)) return false;
+    small |= s.sem == SEM_MOVZX && s.src.kind == ISA_OPERAND_MEM;
     if (small ? !small_load(&s, use, f) : !wide_load(v, &d, &s)) return false;
     if (!s.has_mem || s.src.kind != ISA_OPERAND_MEM || s.mem.segment) return false;
     f->entry_size = (uint8_t)s.mem.size;
@@ -185,9 +186,9 @@ static form relative(cfg_view *v, const isa_mem *sum, cfg_point at)
         cfg_constant c;
         unsigned entry = i ? sum->index : sum->base, base = i ? sum->base : sum->index;
         if (!cfg_constant_of(v, base, at, &c) || !entry_load(v, entry, at, sum, &f)) continue;
-        f.base = c.value;
+        f.base = c.value + (uint64_t)sum->disp;
         begin_at_base(&f);
-        if (f.base == f.table && f.named_at != c.named_at) f.named_at = 0;
+        if (sum->disp || (f.base == f.table && f.named_at != c.named_at)) f.named_at = 0;
         return f;
     }
     return just(FORM_COMPUTED);
@@ -208,7 +209,7 @@ static form form_of_def(cfg_view *v, const cfg_def *d, const cfg_shape *s)
     case SEM_LEA:
         if (s->has_mem && (s->mem.bits & ISA_MEM_PCREL || (s->mem.base == ISA_NO_REG && s->mem.index == ISA_NO_REG)))
             return just(FORM_POINTER);
-        if (s->has_mem && s->mem.base != ISA_NO_REG && s->mem.index != ISA_NO_REG && s->mem.disp == 0 &&
+        if (s->has_mem && s->mem.base != ISA_NO_REG && s->mem.index != ISA_NO_REG &&
             (s->mem.scale == 1 || v->work->machine->small_tables))
             return relative(v, &s->mem, d->at);
         return just(FORM_COMPUTED);
@@ -369,17 +370,21 @@ static void settle_pointer(cfg_view *v, cfg_indirect *i, uint32_t block, const f
     }
 }
 
-/* `jmp *table-32(,%rax,8)`, where 4 may be the least that the index is: what stands before the first entry that leads
- * into the procedure is another's then. */
+/* `jmp *table-32(,%rax,8)`, or `lea table-16(%rip),%rdx; movslq (%rdx,%rcx,4),%rcx`, where 4 may be the least that the
+ * index is: what stands before the first entry that leads into the procedure is another's then. */
 static void begin_inside(const cfg_view *v, form *f)
 {
-    if (f->kind != FORM_ABSOLUTE || f->displaced) return;
+    const bool relative = f->kind == FORM_RELATIVE;
+    if (f->displaced || f->single || !(relative || f->kind == FORM_ABSOLUTE)) return;
     const cfg_table t = {.table = f->table,
-                         .kind = CFG_TABLE_ABSOLUTE,
-                         .entry_size = 8,
-                         .relocated = image_reloc_at(v->work->image, f->table) != NULL};
-    bool own = false;
-    f->skipped = cfg_first_inside(v, &t, &own);
+                         .base = f->base,
+                         .kind = relative ? CFG_TABLE_RELATIVE : CFG_TABLE_ABSOLUTE,
+                         .entry_size = relative ? f->entry_size : 8,
+                         .shift = f->shift,
+                         .unsigned_entry = f->unsigned_entry,
+                         .relocated = !relative && image_reloc_at(v->work->image, f->table) != NULL};
+    bool own = true;
+    f->skipped = relative ? cfg_first_code(v, &t) : cfg_first_inside(v, &t, &own);
     f->displaced = !own;
     if (f->skipped == CFG_NONE) f->skipped = 0;
     if (f->skipped == 0) return;

@@ -413,6 +413,7 @@ uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok);
 /* The first of a table's entries that leads into the view's procedure or what may be a part of it (*own: not a part),
  * or CFG_NONE: none that is near. */
 uint32_t cfg_first_inside(const cfg_view *v, const cfg_table *t, bool *own);
+uint32_t cfg_first_code(const cfg_view *v, const cfg_table *t); /* ... that may lead to any code at all */
 /* An entry that no index leads to: compilers that know so let it lead to the end of the procedure's code. */
 bool cfg_is_hole(const cfg_work *w, uint32_t proc, uint64_t target);
 /* What is no jump table: may it be one of pointers to procedures? */

@@ -27,6 +27,16 @@
 #define EIGHT(name)    FOUR(name) ENTRY(name, "4") ENTRY(name, "5") ENTRY(name, "6") ENTRY(name, "7")
 #define NUMBERS        ".long 0x12345678, 0x12345678\n"
 
+/* One whose dispatch is written otherwise; what it reads lies behind it. */
+#define PROC_AS(name, dispatch, entries)                                                                               \
+    ".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n.cfi_startproc\n" dispatch CASE(         \
+        name, "0") CASE(name, "1") CASE(name, "2") CASE(name, "3") "9: xor %eax,%eax\nret\n.cfi_endproc\n.size " name  \
+                                                                   ",.-" name "\n.p2align 4\n" entries
+#define WORD(name, n) ".word " name "_" n " - " name "_base\n"
+#define LONG(name, n) ".long " name "_" n " - " name "_table + 8\n"
+/* A register and another one hold the same by turns: a way of more copies than are followed one inside the other. */
+#define COPIES(n)     ".rept " n "\nmov %rdx,%rcx\nmov %rcx,%rdx\n.endr\n"
+
 /* A procedure that no unwind table describes, and that jumps to where a pointer says. */
 #define JUMPS(name, before)                                                                                            \
     ".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n" before                                 \
@@ -64,6 +74,32 @@ static const char source[] =
     /* masks and the like */
     PROC("masked", "and $5,%edi\n") PROC("shifted", "shr $30,%edi\n") PROC("mask_with_end", "and $15,%edi\n")
         PROC_WITH("byte", "movzbl (%rsi),%edi\n", FOUR("byte") NUMBERS)
+            PROC("extended", "movzbl (%rsi),%edi\ncmp $5,%dil\nja 9f\n")
+                PROC("extended_copy", "movzbl (%rsi),%ecx\nmov %ecx,%edi\ncmp $5,%dil\nja 9f\n")
+                    PROC("half_extended",
+                         "movzbl (%rsi),%edi\ntest %eax,%eax\nje 1f\nmov %eax,%edi\n1: cmp $3,%dil\nja 9f\n")
+                        PROC("extended_from_more", "movzwl (%rsi),%edi\ncmp $3,%dil\nja 9f\n")
+    /* where the table is */
+    PROC_AS("far_base",
+            "and $3,%edi\nlea far_base_table(%rip),%rdx\n" COPIES(
+                "16") "1: mov %rdx,-8(%rsp)\nmov -8(%rsp),%rdx\ndec %esi\njns 1b\nmovslq (%rdx,%rdi,4),%rax\nadd "
+                      "%rdx,%rax\n"
+                      "jmp *%rax\n",
+            "far_base_table:\n" FOUR(
+                "far_base")) PROC_AS("counts",
+                                     "and $3,%edi\nlea counts_table(%rip),%rdx\n1: add $4,%rdx\ndec %esi\njns 1b\n"
+                                     "movslq (%rdx,%rdi,4),%rax\nadd %rdx,%rax\njmp *%rax\n",
+                                     "counts_table:\n" FOUR("counts"))
+        PROC_AS("words",
+                "words_base: and $3,%edi\nlea words_base(%rip),%rdx\nmovzwl words_table-words_base(%rdx,%rdi,2),%eax\n"
+                "add %rdx,%rax\njmp *%rax\n",
+                "words_table:\n" WORD("words", "0") WORD("words", "1") WORD("words", "2") WORD("words", "3"))
+            PROC_AS("sums",
+                    "sums_base: and $3,%edi\nlea sums_base(%rip),%rdx\nmovslq sums_table-sums_base(%rdx,%rdi,4),%rax\n"
+                    "lea sums_table-sums_base-8(%rdx,%rax),%rax\njmp *%rax\n",
+                    "sums_table:\n" LONG("sums", "0") LONG("sums", "1") LONG("sums", "2") LONG("sums", "3"))
+    /* the first entries are another's, as the index is never so small */
+    PROC_WITH("begins_late", "mov %edi,%edi\n", NUMBERS EIGHT("begins_late"))
     /* holes, and entries that are none */
     PROC_WITH("hole", "and $7,%edi\n",
               ENTRY("hole", "0") ENTRY("hole", "end") ENTRY("hole", "2") ENTRY("hole", "3") ENTRY("hole", "end")
@@ -76,17 +112,27 @@ static const char source[] =
     ".data\n.quad above, not_below, below_or_equal, below, equal, not_equal\n"
     ".quad only_above, only_not_below, never_below, never_equal, constant, copied, spilled, around, narrow, changed\n"
     ".quad overwritten, other, signed, one_way, goes_round, masked, shifted, mask_with_end, byte, hole, middle\n"
-    ".quad middle_open, short, asks, answers\n"
+    ".quad middle_open, short, asks, answers, extended, extended_copy, half_extended, extended_from_more\n"
+    ".quad far_base, counts, words, sums, begins_late, held, held_inner, no_pointer\n"
+    /* what would be read behind the table's end leads to bytes that might be code, but something surely begins inside
+     */
+    PROC_AS("held",
+            "mov %edi,%edi\nlea held_table(%rip),%rdx\nmovslq (%rdx,%rdi,4),%rax\nadd %rdx,%rax\njmp *%rax\n"
+            "held_stray: .byte 0x66\nheld_inner: mov $2,%eax\nret\n",
+            "held_table:\n" ENTRY("held", "0") ENTRY("held", "1")
+                ENTRY("held", "3") ".long held_stray - held_table\n" NUMBERS)
     /* flags that cross from one procedure into the middle of another */
     ".text\n.p2align 4\n.globl asks\n.type asks,@function\nasks: cmp %esi,%edi\njmp inner\n.size asks,.-asks\n"
     ".p2align 4\n.globl answers\n.type answers,@function\nanswers: xor %eax,%eax\ninner: setb %al\nret\n"
     ".size answers,.-answers\n"
     /* the stack as it was at the entry, or not */
-    JUMPS("pops", "push %rbx\npush %rcx\npop %rcx\npop %rbx\n") JUMPS("pops_first", "pop %rbx\npush %rbx\n") JUMPS(
-        "adds", "sub $24,%rsp\nadd $24,%rsp\n") JUMPS("leaves", "push %rbp\nmov %rsp,%rbp\nsub $40,%rsp\nleave\n")
-        JUMPS("copies", "lea -16(%rsp),%rcx\nsub $80,%rsp\nlea 16(%rcx),%rsp\n") JUMPS("pushes", "push %rbx\n")
-            JUMPS("pops_less", "push %rbx\npush %rcx\npop %rcx\n") JUMPS("pops_more", "push %rbx\npop %rbx\npop %rcx\n")
-                JUMPS("adds_less", "sub $24,%rsp\nadd $16,%rsp\n")
+    JUMPS("no_pointer",
+          "xor %eax,%eax\ntest %rdi,%rdi\nje no_pointer_jump\nmov (%rdi),%rax\nno_pointer_jump: jmp *%rax\n")
+        JUMPS("pops", "push %rbx\npush %rcx\npop %rcx\npop %rbx\n") JUMPS("pops_first", "pop %rbx\npush %rbx\n") JUMPS(
+            "adds", "sub $24,%rsp\nadd $24,%rsp\n") JUMPS("leaves", "push %rbp\nmov %rsp,%rbp\nsub $40,%rsp\nleave\n")
+            JUMPS("copies", "lea -16(%rsp),%rcx\nsub $80,%rsp\nlea 16(%rcx),%rsp\n") JUMPS("pushes", "push %rbx\n")
+                JUMPS("pops_less", "push %rbx\npush %rcx\npop %rcx\n") JUMPS(
+                    "pops_more", "push %rbx\npop %rbx\npop %rcx\n") JUMPS("adds_less", "sub $24,%rsp\nadd $16,%rsp\n")
                     JUMPS("keeps_frame", "push %rbp\nmov %rsp,%rbp\nsub $40,%rsp\nmov %rbp,%rsp\n")
                         JUMPS("pops_stack", "push %rsp\npop %rsp\n") JUMPS("far_frame", "mov %rdi,%rsp\npop %rcx\n")
                             TAKES("returns", "") TAKES("far_return", "push %rbp\nmov %rdi,%rsp\n")
@@ -192,6 +238,42 @@ static void masks_bound(void **state)
     drop(&s);
 }
 
+static void bytes_that_are_extended_bound(void **state)
+{
+    sample s = open_sample();
+    (void)state;
+    has(&s, "extended", 6);
+    has(&s, "extended_copy", 6);
+    has(&s, "half_extended", 8);
+    has(&s, "extended_from_more", 8);
+    drop(&s);
+}
+
+static void tables_are_found(void **state)
+{
+    sample s = open_sample();
+    (void)state;
+    has(&s, "far_base", 4);
+    has(&s, "words", 4);
+    has(&s, "sums", 4);
+    has(&s, "begins_late", 8);
+    assert_int_equal(table_of(&s, "begins_late")->table, table_of(&s, "begins_late")->base + 8);
+    assert_int_not_equal(proc_named(&s, "counts")->status, CFG_PROC_WHOLE);
+    drop(&s);
+}
+
+/* An address that a relocation holds is the begin of an instruction, if it is code. */
+static void held_addresses_begin_instructions(void **state)
+{
+    enum { STRAY = 18 };
+    sample s = open_sample();
+    (void)state;
+    assert_int_equal(table_of(&s, "held")->count, 3);
+    assert_int_equal(cfg_block_at(s.program, symbol(&s, "held") + STRAY), CFG_NONE);
+    assert_int_not_equal(cfg_block_at(s.program, symbol(&s, "held") + STRAY + 1), CFG_NONE);
+    drop(&s);
+}
+
 static void holes_are_entries(void **state)
 {
     sample s = open_sample();
@@ -276,6 +358,8 @@ static void heights_of_the_stack(void **state)
     leaves(&s, "far_return", true);
     leaves(&s, "takes_less", false);
     leaves(&s, "takes_pushed", true);
+    const cfg_proc *last = proc_named(&s, "no_pointer");
+    assert_true(s.program->blocks[last->first_block + last->block_count - 1].flags & CFG_BLOCK_TAIL_IND);
     drop(&s);
 }
 
@@ -285,6 +369,9 @@ int main(void)
         cmocka_unit_test(comparisons_bound),
         cmocka_unit_test(what_bounds_nothing),
         cmocka_unit_test(masks_bound),
+        cmocka_unit_test(bytes_that_are_extended_bound),
+        cmocka_unit_test(tables_are_found),
+        cmocka_unit_test(held_addresses_begin_instructions),
         cmocka_unit_test(holes_are_entries),
         cmocka_unit_test(middles_are_no_entries),
         cmocka_unit_test(unexplained_bytes_are_doubt),
