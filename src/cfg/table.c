@@ -392,6 +392,15 @@ static void begin_inside(const cfg_view *v, form *f)
     f->named_at = 0;
 }
 
+/* Code that no unwind table describes, in an image where some is described, was written by hand. There tables' names
+ * are not their begins (what is never asked for is left out), and so not the ends of other tables either. */
+static bool is_by_hand(const cfg_view *v)
+{
+    const image_unwind_range *ranges;
+    image *im = v->work->image;
+    return image_unwind_ranges(im, &ranges) && !image_unwind_at(im, v->work->procs.items[v->proc].addr);
+}
+
 /* False: not yet. */
 static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const form *f, bool open_ended)
 {
@@ -414,7 +423,7 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
     }
     limit = cfg_limit_of_table(w, &t, limit);
     if (limit.kind != CFG_LIMIT_COMPARED && !open_ended && i->way == WAY_NEW) return false;
-    if (!cfg_read_table(v, &t, limit)) {
+    if ((limit.kind == CFG_LIMIT_NONE && is_by_hand(v)) || !cfg_read_table(v, &t, limit)) {
         bool pointers = !relative && cfg_may_be_pointers(v, &t);
         settle_pointer(v, i, block, f, pointers ? FORM_LOADED : FORM_COMPUTED);
         return true;

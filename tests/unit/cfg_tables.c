@@ -78,7 +78,8 @@ static const char source[] =
                 PROC("extended_copy", "movzbl (%rsi),%ecx\nmov %ecx,%edi\ncmp $5,%dil\nja 9f\n")
                     PROC("half_extended",
                          "movzbl (%rsi),%edi\ntest %eax,%eax\nje 1f\nmov %eax,%edi\n1: cmp $3,%dil\nja 9f\n")
-                        PROC("extended_from_more", "movzwl (%rsi),%edi\ncmp $3,%dil\nja 9f\n")
+                        PROC("maybe_extended", "test %eax,%eax\nje 1f\nmovzbl (%rsi),%edi\n1: cmp $3,%dil\nja 9f\n")
+                            PROC("extended_from_more", "movzwl (%rsi),%edi\ncmp $3,%dil\nja 9f\n")
     /* where the table is */
     PROC_AS("far_base",
             "and $3,%edi\nlea far_base_table(%rip),%rdx\n" COPIES(
@@ -100,6 +101,11 @@ static const char source[] =
                     "sums_table:\n" LONG("sums", "0") LONG("sums", "1") LONG("sums", "2") LONG("sums", "3"))
     /* the first entries are another's, as the index is never so small */
     PROC_WITH("begins_late", "mov %edi,%edi\n", NUMBERS EIGHT("begins_late"))
+    /* no unwind table describes it */
+    ".text\n.p2align 4\n.globl by_hand\n.type by_hand,@function\nby_hand: mov %edi,%edi\nlea by_hand_table(%rip),%rdx\n"
+    "movslq (%rdx,%rdi,4),%rax\nadd %rdx,%rax\njmp *%rax\n" CASE("by_hand", "0") CASE("by_hand", "1")
+        CASE("by_hand", "2")
+            CASE("by_hand", "3") ".size by_hand,.-by_hand\n.p2align 4\nby_hand_table:\n" FOUR("by_hand")
     /* holes, and entries that are none */
     PROC_WITH("hole", "and $7,%edi\n",
               ENTRY("hole", "0") ENTRY("hole", "end") ENTRY("hole", "2") ENTRY("hole", "3") ENTRY("hole", "end")
@@ -112,8 +118,9 @@ static const char source[] =
     ".data\n.quad above, not_below, below_or_equal, below, equal, not_equal\n"
     ".quad only_above, only_not_below, never_below, never_equal, constant, copied, spilled, around, narrow, changed\n"
     ".quad overwritten, other, signed, one_way, goes_round, masked, shifted, mask_with_end, byte, hole, middle\n"
-    ".quad middle_open, short, asks, answers, extended, extended_copy, half_extended, extended_from_more\n"
-    ".quad far_base, counts, words, sums, begins_late, held, held_inner, no_pointer\n"
+    ".quad middle_open, short, asks, answers, extended, extended_copy, half_extended, maybe_extended, "
+    "extended_from_more\n"
+    ".quad far_base, counts, words, sums, begins_late, held, held_inner, no_pointer, by_hand\n"
     /* what would be read behind the table's end leads to bytes that might be code, but something surely begins inside
      */
     PROC_AS("held",
@@ -245,6 +252,7 @@ static void bytes_that_are_extended_bound(void **state)
     has(&s, "extended", 6);
     has(&s, "extended_copy", 6);
     has(&s, "half_extended", 8);
+    has(&s, "maybe_extended", 8);
     has(&s, "extended_from_more", 8);
     drop(&s);
 }
@@ -259,6 +267,15 @@ static void tables_are_found(void **state)
     has(&s, "begins_late", 8);
     assert_int_equal(table_of(&s, "begins_late")->table, table_of(&s, "begins_late")->base + 8);
     assert_int_not_equal(proc_named(&s, "counts")->status, CFG_PROC_WHOLE);
+    drop(&s);
+}
+
+/* Nothing says how long it is, and who writes by hand leaves the first entries out of tables. */
+static void tables_by_hand_have_no_known_end(void **state)
+{
+    sample s = open_sample();
+    (void)state;
+    assert_int_not_equal(proc_named(&s, "by_hand")->status, CFG_PROC_WHOLE);
     drop(&s);
 }
 
@@ -371,6 +388,7 @@ int main(void)
         cmocka_unit_test(masks_bound),
         cmocka_unit_test(bytes_that_are_extended_bound),
         cmocka_unit_test(tables_are_found),
+        cmocka_unit_test(tables_by_hand_have_no_known_end),
         cmocka_unit_test(held_addresses_begin_instructions),
         cmocka_unit_test(holes_are_entries),
         cmocka_unit_test(middles_are_no_entries),
