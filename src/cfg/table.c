@@ -421,9 +421,11 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
         if (limit.count > f->skipped) limit.count -= f->skipped;
         else limit = (cfg_limit){0};
     }
-    limit = cfg_limit_of_table(w, &t, limit);
+    const bool by_hand = is_by_hand(v);
+    if (!by_hand) limit = cfg_limit_of_table(w, &t, limit);
     if (limit.kind != CFG_LIMIT_COMPARED && !open_ended && i->way == WAY_NEW) return false;
-    if ((limit.kind == CFG_LIMIT_NONE && is_by_hand(v)) || !cfg_read_table(v, &t, limit)) {
+    bool known = !(by_hand && limit.kind == CFG_LIMIT_NONE) && cfg_read_table(v, &t, limit);
+    if (!known || (by_hand && t.count < limit.count)) {
         bool pointers = !relative && cfg_may_be_pointers(v, &t);
         settle_pointer(v, i, block, f, pointers ? FORM_LOADED : FORM_COMPUTED);
         return true;
