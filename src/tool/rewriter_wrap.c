@@ -169,8 +169,8 @@ static const cfg_table *table_read_at(const cfg_program *p, uint32_t proc, uint6
     return NULL;
 }
 
-/* Does the instruction read an entry of a table by an index, from the table's address on? That is in a register, or, of
- * the jump, in the instruction itself. */
+/* Does the instruction read an entry of a table by an index, from the table's address on? That is in a register, or
+ * in the instruction itself. */
 static void find_entry(wrapper *w, const weave_run *run, const cfg_program *p, uint32_t proc)
 {
     isa_mem m[ISA_MAX_MEM];
@@ -179,7 +179,6 @@ static void find_entry(wrapper *w, const weave_run *run, const cfg_program *p, u
     for (int k = 0; k < n && !w->table; k++) {
         if (!(m[k].access & ISA_READ) || m[k].index == ISA_NO_REG || m[k].size != m[k].scale) continue;
         if (m[k].segment || m[k].base == run->isa->stack_reg) continue;
-        if (m[k].base == ISA_NO_REG && w->at->in.flow != ISA_FLOW_JUMP_IND) continue;
         const cfg_table *t = table_read_at(p, proc, w->at->in.addr - w->image->bias);
         uint64_t disp = t && m[k].base == ISA_NO_REG ? t->table + w->image->bias : 0;
         if (!t || t->entry_size != m[k].size || (uint64_t)m[k].disp != disp) continue;

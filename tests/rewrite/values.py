@@ -58,7 +58,8 @@ int main(void)
 }
 """
 FORMS = [f"{compiler} {flags}" for compiler in ("gcc", "clang")
-         for flags in ("-O1", "-O2 -no-pie -fno-pie", "-O3 -static", "-Os")]
+         for flags in ("-O1", *(["-O0 -no-pie -fno-pie"] if compiler == "gcc" else []), "-O2 -no-pie -fno-pie",
+                       "-O3 -static", "-Os")]
 PROGRAMS = {
     "python3": ["-S", "-c", "print(sum(x * 3 % 7 for x in range(2000)))"],
     "gawk": ["BEGIN { for (i = 0; i < 900; i++) x[i % 7] += i; print x[3] }"],

@@ -165,17 +165,37 @@ static void table_jump(inlay_insn *last)
                      inlay_call(entry_is, inlay_pc(), inlay_memory_value(0), inlay_branch_target()));
 }
 
+/* mov table(,%rax,8),%rax ; jmp *%rax: likewise. */
+static inlay_insn *table_load(inlay_block *block)
+{
+    inlay_insn *last = inlay_block_last(block), *in = inlay_block_first(block);
+    if (!inlay_insn_is_indirect(last) || inlay_insn_is_call(last) || inlay_insn_memory_count(last)) return NULL;
+    while (in && inlay_insn_next(in) != last) in = inlay_insn_next(in);
+    if (!in || strcmp(inlay_opcode_name(inlay_insn_opcode(in)), "mov") || !inlay_insn_memory_count(in)) return NULL;
+    inlay_address a = inlay_insn_address_of(in, 0);
+    return a.base < 0 && a.index >= 0 ? in : NULL;
+}
+
+static void loaded_jump(inlay_insn *load, inlay_insn *jump)
+{
+    inlay_insert(inlay_before(load), inlay_call(note, inlay_local_address(local), inlay_memory_value(0)));
+    inlay_insert(inlay_before(jump), inlay_call(check, inlay_local_address(local), inlay_const(JUMP), inlay_pc(),
+                                                inlay_branch_target(), inlay_const(8)));
+}
+
 static void each_block(inlay_block *block, void *arg)
 {
     (void)arg;
     inlay_expr where = inlay_local_address(local), first = inlay_const(inlay_block_address(block));
     inlay_insn *last = inlay_block_last(block);
     const inlay_insn *read = table_read(block);
+    inlay_insn *load = table_load(block);
     inlay_proc *proc = inlay_block_proc(block);
     inlay_insert(inlay_block_entry(block), inlay_call(arrive, where, first, inlay_register(INLAY_RAX)));
     for (inlay_insn *in = inlay_block_first(block); in; in = inlay_insn_next(in))
-        if (in != read) each_insn(in);
-        else compare(in, PLACE, entry_read(), entry_read(), 8);
+        if (in == read) compare(in, PLACE, entry_read(), entry_read(), 8);
+        else if (in == load) loaded_jump(load, last);
+        else each_insn(in);
     if (inlay_insn_is_call(last))
         inlay_insert(inlay_before(last), inlay_call(call, where, inlay_fall_through(), inlay_stack_pointer()));
     table_jump(last);
