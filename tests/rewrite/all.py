@@ -172,7 +172,7 @@ class Outcome:
 def run(program, place, option, replacement=None, result=None):
     """One run; `replacement` is executed instead, under the original's name and, where it can be mounted,
     in its place. None when the time is over."""
-    home = driver.fresh(f"{place.scratch}/{program.name}/home")
+    home = driver.fresh(f"{place.scratch}{program.path}/home")
     environment = place.environment(home) | ({"INLAY_OUT": result} if result else {})
     executable, unlike = program.path, []
     if replacement and not place.mounted:
@@ -249,7 +249,7 @@ def counted(result):
 def examine(program, place):
     if program.name in SKIPPED:
         return Verdict(program, "skipped", SKIPPED[program.name])
-    folder = f"{place.scratch}/{program.name}"
+    folder = place.scratch + program.path  # two may have one name
     os.makedirs(folder)
     try:
         found, why = reference(program, place)
