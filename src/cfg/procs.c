@@ -276,7 +276,7 @@ static void seed_symbols(cfg_work *w)
     size_t count = image_procs(w->image, &p);
     for (size_t i = 0; i < count; i++) {
         bool unnamed = p[i].source == IMAGE_PROC_UNWIND;
-        bool sized = p[i].source != IMAGE_PROC_ENTRY || image_unwind_at(w->image, p[i].addr);
+        bool sized = !(p[i].is_open || p[i].source == IMAGE_PROC_ENTRY) || image_unwind_at(w->image, p[i].addr);
         uint32_t number = cfg_procs_add(w, p[i].addr, sized ? p[i].addr + p[i].size : 0, unnamed ? NULL : p[i].name,
                                         p[i].source, 0);
         if (number == CFG_NONE) continue;

@@ -98,6 +98,7 @@ struct image {
 
     /* Built when first asked for. */
     bool has_sections, has_symbols, has_unwind, has_unread, has_procs, has_lines, has_debug, has_dynamic;
+    bool has_all_symbols; /* the file, or its debug file, has a table of all */
     bool has_relocs, has_code_symbols;
     INL_VEC(image_section) sections;
     image_syms symbols;

@@ -43,6 +43,7 @@ typedef struct image_proc {
     const char *name;    /* as in the file, mangled; the preferred of several (global over local,
                             then without leading underscores, then alphabetical) */
     image_proc_source source;
+    bool is_open; /* nothing says its size, nor has the file the names of all: it reaches to the next one known */
     const char *const *aliases; /* NULL-terminated or NULL */
 } image_proc;
 

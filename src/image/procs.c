@@ -139,6 +139,7 @@ static void settle_ranges(image *im, draft_list *v)
         if (end > next) end = next;
         if (end <= start) continue;
         d.proc.size = end - start;
+        d.proc.is_open = !d.sized && !im->has_all_symbols;
         v->items[kept++] = d;
     }
     v->count = kept;

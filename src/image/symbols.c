@@ -76,8 +76,9 @@ void image_load_symbols(image *im)
     if (im->has_symbols) return;
     im->has_symbols = true;
     const image_view *debug;
-    if (image_find_symtab(&im->view, &t) || ((debug = image_debug_view(im)) && image_find_symtab(debug, &t)))
-        add_table(im, &t);
+    im->has_all_symbols = image_find_symtab(&im->view, &t) ||
+                          ((debug = image_debug_view(im)) && image_find_symtab(debug, &t));
+    if (im->has_all_symbols) add_table(im, &t);
     else image_add_go(im);
     if (image_find_dynsym(im, &t)) {
         if (im->view.section_count) t.view = &im->view;

@@ -16,13 +16,18 @@ typedef struct sample {
     cfg_program *program;
 } sample;
 
-static sample analyse(const char *name, const char *source)
+static sample analyse_built(const char *name, const char *source, const char *flags)
 {
-    const char *path = sample_build("gcc", name, "s", source, "-nostdlib -static -no-pie -s -Wl,--build-id=none");
+    const char *path = sample_build("gcc", name, "s", source, flags);
     sample s = {.image = sample_open(path)};
     inl_error e;
     if (cfg_program_analyse(s.image, NULL, &s.program, &e) != INL_OK) fail_msg("%s", e.text);
     return s;
+}
+
+static sample analyse(const char *name, const char *source)
+{
+    return analyse_built(name, source, "-nostdlib -static -no-pie -s -Wl,--build-id=none");
 }
 
 static void drop(sample *s)
@@ -156,11 +161,31 @@ static void test_reused_register(void **state)
     drop(&s);
 }
 
+/* A library's one name that says no size, in front of what only data leads to: whose procedures are others. */
+static const char nameless_s[] =
+    ".text\n.globl named\n.p2align 4\nnamed: jmp *(%rdi)\n.p2align 4\none: mov $1,%eax; ret\n.p2align 4\n"
+    "two: lea 1(%rdi,%rdi),%rax; lea 0f(%rip),%rdx; add %rdx,%rax; jmp *%rax\n0: nop; ret\n"
+    ".p2align 4\nthree: mov $3,%eax; ret\n"
+    ".section .data.rel.local,\"aw\"\n.quad one, two, three\n.section .note.GNU-stack,\"\",@progbits\n";
+
+static void test_nameless(void **state)
+{
+    (void)state;
+    sample s = analyse_built("nameless", nameless_s, "-shared -nostdlib -s");
+    uint64_t addr, size;
+    assert_true(image_symbol(s.image, "named", &addr, &size));
+    assert_int_equal(proc_at(&s, addr)->status, CFG_PROC_WHOLE);
+    assert_int_equal(proc_at(&s, addr + 16)->status, CFG_PROC_WHOLE);
+    assert_int_not_equal(proc_at(&s, addr + 32)->status, CFG_PROC_WHOLE);
+    assert_int_equal(s.program->procs[s.program->proc_count - 1].status, CFG_PROC_WHOLE);
+    drop(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_found_late), cmocka_unit_test(test_split_late),      cmocka_unit_test(test_last_call),
-        cmocka_unit_test(test_called),     cmocka_unit_test(test_reused_register),
+        cmocka_unit_test(test_nameless),  cmocka_unit_test(test_found_late), cmocka_unit_test(test_split_late),
+        cmocka_unit_test(test_last_call), cmocka_unit_test(test_called),     cmocka_unit_test(test_reused_register),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
