@@ -82,7 +82,8 @@ static bool can_exec(int dirfd, const char *path, int flags)
 static long run_exec(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint64_t envp, int flags)
 {
     char name[PATH_MAX];
-    bool ends = run_read_string(name, path, sizeof name) >= 0 && can_exec(dirfd, name, flags);
+    bool ends = !(flags & RUN_EXEC_CHECK) && run_read_string(name, path, sizeof name) >= 0 &&
+                can_exec(dirfd, name, flags);
     if (ends && moved_now.hooks.exec) moved_now.hooks.exec(t, name, (char *const *)argv);
     long answer = run_sys_execve(t, dirfd, path, argv, envp, flags);
     if (ends && moved_now.hooks.exec_failed) moved_now.hooks.exec_failed(t);
