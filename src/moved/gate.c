@@ -216,6 +216,11 @@ static uint64_t begin_call(run_thread *t)
         return (uint64_t)(uintptr_t)(moved_now.watches ? moved_gate_call : moved_gate_pass);
     }
     long answer = skipped ? run_number(c) : serve(t, c, run_number(c));
+    if (answer == RUN_RESTART) {
+        t->pending.present = false;
+        run_signal_send_back(&t->pending.info); /* it is blocked as yet */
+        return moved_call_again();
+    }
     inl_log(INL_LOG_SYSCALL, "call %ld -> %ld", nr, answer);
     run_set_answer(c, answer);
     run_set_clobbers(c);

@@ -199,8 +199,10 @@ static long exec_now(run_thread *t, long nr, const long args[6])
         return RUN_RESTART;
     }
     run_signals_for_exec(t->signals, false);
+    t->execs = true;
     run_kernel_mask_set(t->sigmask);
     long answer = run_pass_args(t, nr, args);
+    t->execs = false;
     run_signals_for_exec(t->signals, true);
     if (t->pending.present) run_kernel_mask_set(~RUN_FAULTS);
     else run_mask_apply(t);
