@@ -16,10 +16,11 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-static inline void inl_pages_want(uint64_t at, size_t size, bool write)
+/* The kernel's answer. */
+static inline long inl_pages_want(uint64_t at, size_t size, bool write)
 {
     uint64_t low = inl_page_down(at), high = inl_page_up(at + size);
-    sys_call3(SYS_madvise, (long)low, (long)(high - low), write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+    return sys_call3(SYS_madvise, (long)low, (long)(high - low), write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 }
 
 /* Memory that will be used from one end to the other, by the kernel's large pages where it lies on them. */

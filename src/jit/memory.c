@@ -272,14 +272,20 @@ static void forget_range(uint64_t low, uint64_t high)
     jit_unguard_range(low, high);
 }
 
-/* Memory rather than a file: who writes to it writes to private mappings of it too, as long as they have not. */
-static bool is_memory(const char *path) { return !strncmp(path, "/memfd:", 7) || !strncmp(path, "/dev/shm/", 9); }
+/* Who writes to a file writes to private mappings of it too, where they have not been written to themselves. That is
+ * expected of what is memory rather than a file, and of what was opened to be written. */
+static bool may_be_written(int fd, const char *path)
+{
+    long how = sys_call2(SYS_fcntl, fd, F_GETFL);
+    return !strncmp(path, "/memfd:", 7) || !strncmp(path, "/dev/shm/", 9) ||
+           (!sys_failed(how) && (how & O_ACCMODE) == O_RDWR);
+}
 
 static void track_module(uint64_t addr, uint64_t size, int prot, int fd, uint64_t offset)
 {
     char path[4096];
     if (!run_proc_fd_path(fd, path, sizeof path)) return;
-    if (is_memory(path))
+    if (may_be_written(fd, path))
         inl_ranges_put(&jit.memory.regions, (inl_range){addr, addr + size, ((unsigned)prot & PROT) | SHARED});
     module *m = module_set_mapped(run_here.modules, path, addr, size, offset, prot);
     if (m && run_here.client.module_loaded) run_here.client.module_loaded(run_here.client.arg, m);

@@ -4,6 +4,7 @@
  * buffers of the C library hold their addresses scrambled with the thread's guard: they are unscrambled. */
 #include "live/change.h"
 #include "base/page.h"
+#include "base/present.h"
 #include "move/live.h"
 
 #include <fcntl.h>
@@ -22,6 +23,8 @@ typedef struct search {
     bool *used;
     uint64_t low, high; /* of all of them */
     uint64_t guard;
+    pid_t pid;
+    uint64_t *chunk;
 } search;
 
 static void look(const search *s, uint64_t word)
@@ -39,28 +42,16 @@ static void look_all(const search *s, const uint64_t *words, size_t count)
     }
 }
 
-static void search_pages(const search *s, pid_t pid, uint64_t low, uint64_t high, uint64_t *chunk)
+static void search_pages(void *arg, uint64_t low, uint64_t high)
 {
-    struct iovec here = {chunk, high - low}, there = {(void *)low, high - low};
-    ssize_t n = low < high ? process_vm_readv(pid, &here, 1, &there, 1, 0) : 0;
-    if (n > 0) look_all(s, chunk, (size_t)n / sizeof *chunk);
-}
-
-/* Of what has never been written to, which may be much, nothing is looked at. */
-static void search_memory(const search *s, pid_t pid, int pagemap, uint64_t low, uint64_t high, uint64_t *chunk)
-{
-    const uint64_t there = 3ull << 62; /* in memory, or swapped out */
-    uint64_t pages[CHUNK / INL_PAGE];
-    for (uint64_t at = low; at < high; at += CHUNK) {
-        size_t count = (high - at < CHUNK ? high - at : CHUNK) / INL_PAGE, from = 0;
-        ssize_t n = pread(pagemap, pages, count * sizeof *pages, (off_t)(at / INL_PAGE * sizeof *pages));
-        for (size_t k = n > 0 ? (size_t)n / sizeof *pages : 0; k < count; k++) pages[k] = there; /* not known */
-        for (size_t k = 0; k < count; k++) {
-            if (pages[k] & there) continue;
-            search_pages(s, pid, at + from * INL_PAGE, at + k * INL_PAGE, chunk);
-            from = k + 1;
-        }
-        search_pages(s, pid, at + from * INL_PAGE, at + count * INL_PAGE, chunk);
+    const search *s = arg;
+    for (uint64_t at = low, got; at < high; at += got) {
+        size_t size = high - at < CHUNK ? high - at : CHUNK;
+        struct iovec here = {s->chunk, size}, there = {(void *)at, size};
+        ssize_t n = process_vm_readv(s->pid, &here, 1, &there, 1, 0);
+        if (n > 0) look_all(s, s->chunk, (size_t)n / sizeof *s->chunk);
+        got = n > 0 ? (uint64_t)n
+                    : INL_PAGE; /* a guard (MADV_GUARD_INSTALL) is told of as a page, and cannot be read */
     }
 }
 
@@ -74,9 +65,8 @@ inl_status live_find_users(live_process *p, const live_change *c, bool *used, in
 {
     const live_gone *ranges = c->gone.items;
     size_t count = c->gone.count;
-    search s = {.ranges = ranges, .count = count, .used = used, .low = ~0ull};
-    uint64_t *chunk = malloc(CHUNK);
-    if (!chunk) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    search s = {.ranges = ranges, .count = count, .used = used, .low = ~0ull, .pid = p->pid, .chunk = malloc(CHUNK)};
+    if (!s.chunk) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     memset(used, 0, count * sizeof *used);
     for (size_t k = 0; k < count; k++) {
         if (ranges[k].code_low < s.low) s.low = ranges[k].code_low;
@@ -93,8 +83,8 @@ inl_status live_find_users(live_process *p, const live_change *c, bool *used, in
     inl_status st = live_read_maps(p, e);
     for (size_t i = 0; i < p->mappings.count && st == INL_OK; i++)
         if (is_searched(&p->mappings.items[i], c))
-            search_memory(&s, p->pid, pagemap, p->mappings.items[i].low, p->mappings.items[i].high, chunk);
+            inl_present_each(pagemap, p->mappings.items[i].low, p->mappings.items[i].high, search_pages, &s);
     if (pagemap >= 0) close(pagemap);
-    free(chunk);
+    free(s.chunk);
     return st;
 }

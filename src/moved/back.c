@@ -10,8 +10,10 @@
  * Unwind tables are not asked: stacks without them, of coroutines, and of threads that have ended are no different.
  * What an exception that is on its way has besides is in exceptions.c. */
 #include "moved/private.h"
+#include "base/ahead.h"
 #include "base/maps_line.h"
 #include "base/page.h"
+#include "base/present.h"
 #include "base/search.h"
 #include "base/sys.h"
 #include "base/vec.h"
@@ -20,6 +22,7 @@
 #include "moved/pieces.h"
 #include INL_ARCH_HEADER(run, abi)
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -226,20 +229,23 @@ static void bring_back(const search *s, uint64_t low, uint64_t high)
     }
 }
 
-/* Pages that are not there hold nothing. */
-static void look_at_present(const search *s, uint64_t low, uint64_t high)
+/* The kernel tells of guards (MADV_GUARD_INSTALL) and of memory that has gone bad as of pages that are swapped out, and
+ * who reads them dies. Where it does not know this call (before Linux 5.14) there are no guards either. */
+static bool is_readable(uint64_t low, uint64_t high)
 {
-    enum { MOST = 512 };
-    const uint64_t there = 3ull << 62; /* present, swapped */
-    uint64_t pages[MOST];
-    for (uint64_t at = low; at < high;) {
-        uint64_t n = (high - at) / INL_PAGE < MOST ? (high - at) / INL_PAGE : MOST;
-        long got = sys_call4(SYS_pread64, s->memory->pages, (long)pages, (long)(n * sizeof *pages),
-                             (long)(at / INL_PAGE * sizeof *pages));
-        if (got != (long)(n * sizeof *pages)) memset(pages, 0xff, sizeof pages);
-        for (uint64_t k = 0; k < n; k++, at += INL_PAGE)
-            if (pages[k] & there) s->look(s, at, at + INL_PAGE);
+    long answer = inl_pages_want(low, high - low, false);
+    return !answer || answer == -EINVAL;
+}
+
+static void look_at(void *arg, uint64_t low, uint64_t high)
+{
+    const search *s = arg;
+    if (is_readable(low, high)) {
+        s->look(s, low, high);
+        return;
     }
+    for (uint64_t at = low; at < high; at += INL_PAGE)
+        if (is_readable(at, at + INL_PAGE)) s->look(s, at, at + INL_PAGE);
 }
 
 static bool is_the_programs(const inl_maps_line *m)
@@ -281,7 +287,7 @@ void moved_memory_close(const moved_memory *m)
 }
 
 /* Line by line as the kernel hands them out, never cut. */
-static bool search_all(const search *s)
+static bool search_all(search *s)
 {
     enum { ROOM = 16 << 10 };
     static char text[ROOM + 1];
@@ -294,7 +300,7 @@ static bool search_all(const search *s)
             inl_maps_line m;
             *end = 0;
             if (!inl_maps_line_read(at, &m)) return false;
-            if (is_the_programs(&m)) look_at_present(s, m.low, m.high);
+            if (is_the_programs(&m)) inl_present_each(s->memory->pages, m.low, m.high, look_at, s);
         }
         have = (size_t)(text + have - at);
         memmove(text, at, have);

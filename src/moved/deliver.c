@@ -422,8 +422,22 @@ static moved_jump put_off(run_thread *t, const siginfo_t *info, void *uc, bool f
     return (moved_jump){0, 0};
 }
 
+/* It comes before the exec: that is given up, the signal delivered in the gate, and the call made anew (gate.c).
+ * Blocked until then, it would stay so in the new program. */
+static moved_jump before_exec(run_thread *t, const siginfo_t *info, void *uc)
+{
+    const char *pc = (const char *)(uintptr_t)run_uc_pc(uc);
+    t->pending.info = *info;
+    t->pending.present = true;
+    *run_uc_mask(uc) = ~RUN_FAULTS;
+    if (pc >= run_blocking_check && pc <= run_blocking_insn)
+        run_uc_set_pc(uc, (uint64_t)(uintptr_t)run_blocking_interrupted);
+    return (moved_jump){0, 0};
+}
+
 static moved_jump in_runtime(run_thread *t, const siginfo_t *info, void *uc, bool fault)
 {
+    if (!fault && t->execs && !t->pending.present) return before_exec(t, info, uc);
     if (!fault && arrived_in_callback(t, info, uc)) return (moved_jump){0, 0};
     return put_off(t, info, uc, fault);
 }

@@ -82,7 +82,8 @@ static bool can_exec(int dirfd, const char *path, int flags)
 static long run_exec(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint64_t envp, int flags)
 {
     char name[PATH_MAX];
-    bool ends = run_read_string(name, path, sizeof name) >= 0 && can_exec(dirfd, name, flags);
+    bool ends = !(flags & RUN_EXEC_CHECK) && run_read_string(name, path, sizeof name) >= 0 &&
+                can_exec(dirfd, name, flags);
     if (ends && moved_now.hooks.exec) moved_now.hooks.exec(t, name, (char *const *)argv);
     long answer = run_sys_execve(t, dirfd, path, argv, envp, flags);
     if (ends && moved_now.hooks.exec_failed) moved_now.hooks.exec_failed(t);
@@ -215,6 +216,11 @@ static uint64_t begin_call(run_thread *t)
         return (uint64_t)(uintptr_t)(moved_now.watches ? moved_gate_call : moved_gate_pass);
     }
     long answer = skipped ? run_number(c) : serve(t, c, run_number(c));
+    if (answer == RUN_RESTART) {
+        t->pending.present = false;
+        run_signal_send_back(&t->pending.info); /* it is blocked as yet */
+        return moved_call_again();
+    }
     inl_log(INL_LOG_SYSCALL, "call %ld -> %ld", nr, answer);
     run_set_answer(c, answer);
     run_set_clobbers(c);

@@ -126,6 +126,7 @@ extern const char moved_gate_begin[], moved_gate_end[];
 /* Where the kernel has Inlay's mask from, and from where on the program's again. */
 extern const char moved_gate_blocked[], moved_called_blocked[];
 extern const char moved_leave_allowed[], moved_pass_allowed[], moved_call_allowed[];
+uint64_t moved_call_again(void); /* where to go on in the gate, so that signals come first, and the call is made then */
 uint64_t moved_dispatch(run_thread *);
 /* The call whose number waits in a slot has been made, its answer is in ctx: the tool is told. */
 void moved_tell_of_exit(run_thread *);

@@ -48,6 +48,24 @@ static void unblock(const uint64_t *before)
     sys_call4(SYS_rt_sigprocmask, SIG_SETMASK, (long)before, 0, sizeof *before);
 }
 
+/* --- ThreadSanitizer --- */
+
+/* A program that is made with it has its memset, clock_gettime and the like, which look at what they write. It knows
+ * neither of the locks here nor that memory and stacks of a thread that has ended are another's, and would tell of
+ * races that are none, with a status to match. */
+extern void unwatched_begins(void) __asm__("__tsan_ignore_thread_begin") __attribute__((weak));
+extern void unwatched_ends(void) __asm__("__tsan_ignore_thread_end") __attribute__((weak));
+
+static void look_away(void)
+{
+    if (unwatched_begins && unwatched_ends) unwatched_begins();
+}
+
+static void look_again(void)
+{
+    if (unwatched_begins && unwatched_ends) unwatched_ends();
+}
+
 /* --- windows --- */
 
 static bool has_routines(void) { return trace_routine_is_there(false) || trace_routine_is_there(true); }
@@ -88,6 +106,7 @@ static void thread_ends(void *arg)
     (void)arg;
     block(&before);
     t->inside = true;
+    look_away();
     trace_file_next(t->begin, filled(t), t->number, NULL, NULL);
     trace_events_thread_ends(t->number);
     trace_note_thread(INLAY_TRACE_THREAD_ENDS, t->number, gettid());
@@ -98,6 +117,7 @@ static void thread_ends(void *arg)
     t->reads = false;
     t->ended = t->number;
     t->number = 0;
+    look_again();
     t->inside = false;
     unblock(&before);
 }
@@ -286,12 +306,14 @@ static void end(int wait_status)
     record_thread *t = &record_me;
     bool before = t->inside;
     t->inside = true;
+    look_away();
     if (!here.tried && has_counted()) begin();
     if (here.good) note_calls();
     if (here.good) trace_events_end();
     if (here.good) trace_note_end(wait_status);
     uint64_t lost = here.good ? trace_file_lost() : 0;
     if (lost) inlay_warn("%llu records found no room in the file and are lost", (unsigned long long)lost);
+    look_again();
     t->inside = before;
 }
 
@@ -306,7 +328,9 @@ __attribute__((destructor(101))) static void process_has_ended(void)
 {
     bool before = record_me.inside;
     record_me.inside = true;
+    look_away();
     if (here.good) note_calls();
+    look_again();
     record_me.inside = before;
 }
 
@@ -314,6 +338,7 @@ __attribute__((destructor(101))) static void process_has_ended(void)
 static void forked(void)
 {
     record_thread *t = &record_me;
+    look_away();
     record_memory_forked();
     record_choose_forked();
     record_stack_forked();
@@ -327,6 +352,7 @@ static void forked(void)
     t->reads = false;
     t->inside = here.tried = here.good = false;
     here.lock.word = 0;
+    look_again();
 }
 
 static void before_fork(void)
@@ -580,6 +606,7 @@ void record_slow(record_tells *tells, unsigned how, uint64_t sp, const uint64_t 
 {
     record_thread *t = &record_me;
     int cause = errno;
+    look_away();
     if (!here.tried) begin();
     uint64_t begun = trace_raw(settings.clock) - here.before;
     if (here.good && !t->number) thread_begins(t);
@@ -589,5 +616,6 @@ void record_slow(record_tells *tells, unsigned how, uint64_t sp, const uint64_t 
         good = record_choose_slowly(tells, leaves, sp, true);
     if (good) put_all(t, tells->number & ~(uint32_t)RECORD_SOME, leaves, sp, saved, begun);
     t->own += trace_raw(settings.clock) - begun + here.behind;
+    look_again();
     errno = cause;
 }

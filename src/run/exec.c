@@ -29,9 +29,6 @@
 #include "run/kernel.h"
 #include INL_ARCH_HEADER(run, abi)
 
-#ifndef AT_EXECVE_CHECK
-#define AT_EXECVE_CHECK 0x10000
-#endif
 #ifndef SYS_faccessat2
 #define SYS_faccessat2 439
 #endif
@@ -184,7 +181,7 @@ static bool settle_path(const request *r, char *out, size_t size)
 static long kernel_check(const request *r)
 {
     long answer = sys_call(SYS_execveat, r->dirfd, (long)r->path, (long)r->argv, (long)r->envp,
-                           r->flags | AT_EXECVE_CHECK, 0);
+                           r->flags | RUN_EXEC_CHECK, 0);
     if (answer != -EINVAL) return answer;
     answer = sys_call4(SYS_faccessat2, r->dirfd, (long)r->path, X_OK,
                        AT_EACCESS | (r->flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)));
@@ -202,8 +199,10 @@ static long exec_now(run_thread *t, long nr, const long args[6])
         return RUN_RESTART;
     }
     run_signals_for_exec(t->signals, false);
+    t->execs = true;
     run_kernel_mask_set(t->sigmask);
     long answer = run_pass_args(t, nr, args);
+    t->execs = false;
     run_signals_for_exec(t->signals, true);
     if (t->pending.present) run_kernel_mask_set(~RUN_FAULTS);
     else run_mask_apply(t);
@@ -307,6 +306,7 @@ long run_sys_execve(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint
     char name[PATH_MAX], settled[PATH_MAX];
     request r = {.dirfd = dirfd, .flags = flags, .path = name, .path_address = path, .argv = argv, .envp = envp};
     run_exec_plan plan = {.fd = -1};
+    if (flags & RUN_EXEC_CHECK) return sys_call(SYS_execveat, dirfd, (long)path, (long)argv, (long)envp, flags, 0);
     if (!run_here.client.exec || run_read_string(name, path, sizeof name) < 0 || !vectors_fit(&r))
         return exec_natively(t, &r);
     if (!name[0] && !(flags & AT_EMPTY_PATH)) return exec_natively(t, &r);

@@ -170,10 +170,16 @@ void run_proc_end(void);
 long run_proc_open(const char *below);
 long run_proc_open_memory(void);                       /* that can be written to whatever its protection is */
 bool run_proc_fd_path(int fd, char *out, size_t size); /* what a descriptor shows; false: cut off, or nothing */
-bool run_proc_put(int out, const char *text, size_t n);
-bool run_maps_put(int out, char *text);
+/* A file in the making: a system call for each line would take as long as a hundred of the kernel's. */
+typedef struct run_proc_file {
+    int fd;
+    size_t used;
+    char text[16 << 10];
+} run_proc_file;
+bool run_proc_put(run_proc_file *out, const char *text, size_t n);
+bool run_maps_put(run_proc_file *out, char *text);
 bool run_is_break(uint64_t low, uint64_t high); /* a part of the program break that Inlay emulates */
-bool run_smaps_put(int out, char *text);
+bool run_smaps_put(run_proc_file *out, char *text);
 /* Is `fd` the folder of this process's descriptors? What getdents64 answers there, less the hidden ones. */
 bool run_lists_descriptors(int fd);
 long run_list_descriptors(run_thread *t, weave_context *c);

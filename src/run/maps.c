@@ -6,6 +6,7 @@
  * are kept; protection is what the page table says, which for pages with translated code may lack
  * the write permission. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/maps_line.h"
@@ -19,19 +20,23 @@ typedef struct line {
     const char *counts; /* smaps: the lines of "Key:   number kB" below it, up to the next mapping */
 } line;
 
-static bool put_count(int out, const char *at, size_t length, unsigned long most)
+/* Without sscanf, which asks for the length of all that follows the line. */
+static bool put_count(run_proc_file *out, const char *at, size_t length, unsigned long most)
 {
-    char text[LINE], key[64];
-    unsigned long number;
-    int end = 0;
-    if (sscanf(at, "%63[^:]:%lu kB%n", key, &number, &end) != 2 || (size_t)end != length)
+    enum { KEY = 63 };
+    char text[LINE], *end;
+    size_t key = strcspn(at, ":\n");
+    unsigned long number = at[key] == ':' ? strtoul(at + key + 1, &end, 10) : 0;
+    if (at[key] != ':' || key > KEY || end + 3 != at + length || memcmp(end, " kB", 3) != 0)
         return run_proc_put(out, at, length) && run_proc_put(out, "\n", 1);
-    if (!strcmp(key, "Size") || (number > most && !strstr(key, "PageSize"))) number = most;
-    int n = snprintf(text, sizeof text, "%s:%*lu kB\n", key, (int)(23 - strlen(key)), number);
+    bool is_size = key == 4 && !memcmp(at, "Size", key);
+    bool is_of_pages = key > 8 && !memcmp(at + key - 8, "PageSize", 8);
+    if (is_size || (number > most && !is_of_pages)) number = most;
+    int n = snprintf(text, sizeof text, "%.*s:%*lu kB\n", (int)key, at, (int)(23 - key), number);
     return run_proc_put(out, text, (size_t)n);
 }
 
-static bool put_counts(int out, const line *l, uint64_t size)
+static bool put_counts(run_proc_file *out, const line *l, uint64_t size)
 {
     if (!l->counts) return true;
     for (const char *at = l->counts; *at >= 'A' && *at <= 'Z';) {
@@ -42,7 +47,7 @@ static bool put_counts(int out, const line *l, uint64_t size)
     return true;
 }
 
-static bool put_piece(int out, const line *l, uint64_t low, uint64_t high)
+static bool put_piece(run_proc_file *out, const line *l, uint64_t low, uint64_t high)
 {
     enum { NAME_COLUMN = 73 };
     char text[LINE];
@@ -64,7 +69,7 @@ static bool ours(uint64_t page) { return run_is_ours(page, page + INL_PAGE); }
  * the limit of its stack out from the mapping's end. */
 static bool is_shared_stack(const line *l) { return run_here.start.brk_emulated && !strncmp(l->m.name, "[stack]", 7); }
 
-static bool put_line(int out, const line *l)
+static bool put_line(run_proc_file *out, const line *l)
 {
     if (is_shared_stack(l)) return put_piece(out, l, l->m.low, l->m.high);
     if (!run_is_ours(l->m.low, l->m.high)) return put_piece(out, l, l->m.low, l->m.high);
@@ -77,7 +82,7 @@ static bool put_line(int out, const line *l)
     return true;
 }
 
-static bool put_lines(int out, char *text, bool with_counts)
+static bool put_lines(run_proc_file *out, char *text, bool with_counts)
 {
     for (char *at = text, *end; (end = strchr(at, '\n')); at = end + 1) {
         if (with_counts && *at >= 'A' && *at <= 'Z') continue; /* they went out with their mapping */
@@ -89,5 +94,5 @@ static bool put_lines(int out, char *text, bool with_counts)
     return true;
 }
 
-bool run_maps_put(int out, char *text) { return put_lines(out, text, false); }
-bool run_smaps_put(int out, char *text) { return put_lines(out, text, true); }
+bool run_maps_put(run_proc_file *out, char *text) { return put_lines(out, text, false); }
+bool run_smaps_put(run_proc_file *out, char *text) { return put_lines(out, text, true); }

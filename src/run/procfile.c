@@ -25,13 +25,27 @@
 #include "run/kernel.h"
 #include INL_ARCH_HEADER(run, abi)
 
-bool run_proc_put(int out, const char *text, size_t n)
+static bool write_out(run_proc_file *out)
+{
+    for (size_t at = 0; at < out->used;) {
+        long done = sys_call3(SYS_write, out->fd, (long)(out->text + at), (long)(out->used - at));
+        if (done <= 0) return false;
+        at += (size_t)done;
+    }
+    out->used = 0;
+    return true;
+}
+
+bool run_proc_put(run_proc_file *out, const char *text, size_t n)
 {
     while (n) {
-        long done = sys_call3(SYS_write, out, (long)text, (long)n);
-        if (done <= 0) return false;
-        text += done;
-        n -= (size_t)done;
+        if (out->used == sizeof out->text && !write_out(out)) return false;
+        size_t part = sizeof out->text - out->used;
+        if (part > n) part = n;
+        memcpy(out->text + out->used, text, part);
+        out->used += part;
+        text += part;
+        n -= part;
     }
     return true;
 }
@@ -66,7 +80,7 @@ static const run_thread *thread_of(const char *text)
     return run_self();
 }
 
-static bool status_put(int out, char *text)
+static bool status_put(run_proc_file *out, char *text)
 {
     const run_thread *t = thread_of(text);
     const struct {
@@ -83,7 +97,7 @@ static bool status_put(int out, char *text)
 }
 
 /* The strings of a vector on the program's first stack, each with its 0. */
-static bool vector_put(int out, uint64_t at)
+static bool vector_put(run_proc_file *out, uint64_t at)
 {
     uint64_t string;
     for (; run_read(&string, at, sizeof string) && string; at += sizeof string) {
@@ -99,13 +113,13 @@ static bool vector_put(int out, uint64_t at)
     return true;
 }
 
-static bool cmdline_put(int out, char *text)
+static bool cmdline_put(run_proc_file *out, char *text)
 {
     (void)text;
     return vector_put(out, run_sp(&run_here.start.ctx) + sizeof(uint64_t));
 }
 
-static bool environ_put(int out, char *text)
+static bool environ_put(run_proc_file *out, char *text)
 {
     (void)text;
     uint64_t argc, at = run_sp(&run_here.start.ctx);
@@ -136,7 +150,7 @@ static char *read_all(int fd)
 
 static const struct {
     const char *name;
-    bool (*put)(int out, char *text);
+    bool (*put)(run_proc_file *out, char *text);
     bool only_loaded;
 } files[] = {
     {"maps", run_maps_put, false},  {"smaps", run_smaps_put, false}, {"status", status_put, false},
@@ -225,17 +239,24 @@ long run_proc_replace(int fd, int kind, int flags)
 {
     if (!is_own_file(fd, files[kind].name)) return fd;
     char *text = read_all(fd);
-    int out = (int)sys_call2(SYS_memfd_create, (long)files[kind].name, 1 /* MFD_CLOEXEC */);
-    inl_lock_take(&run_here.lock);
-    bool good = text && out >= 0 && files[kind].put(out, text);
-    inl_lock_release(&run_here.lock);
+    int made = (int)sys_call2(SYS_memfd_create, (long)files[kind].name, 1 /* MFD_CLOEXEC */);
+    run_proc_file *out = malloc(sizeof *out);
+    bool good = text && out && made >= 0;
     if (good) {
-        sys_call3(SYS_lseek, out, 0, SEEK_SET);
-        sys_call3(SYS_dup3, out, fd, flags & O_CLOEXEC);
+        out->fd = made;
+        out->used = 0;
+        inl_lock_take(&run_here.lock);
+        good = files[kind].put(out, text);
+        inl_lock_release(&run_here.lock);
+    }
+    if (good && write_out(out)) {
+        sys_call3(SYS_lseek, made, 0, SEEK_SET);
+        sys_call3(SYS_dup3, made, fd, flags & O_CLOEXEC);
     } else {
         sys_call3(SYS_lseek, fd, 0, SEEK_SET);
     }
-    if (out >= 0) sys_call1(SYS_close, out);
+    if (made >= 0) sys_call1(SYS_close, made);
+    free(out);
     free(text);
     return fd;
 }

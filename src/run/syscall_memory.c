@@ -24,6 +24,9 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24 /* Linux 5.18 */
+#endif
 
 static const run_watch *watch(void) { return run_here.engine->watch; }
 
@@ -155,13 +158,28 @@ static long do_mprotect(run_thread *t, weave_context *c)
     return answer;
 }
 
+/* The pages are given back: zeros, or what a file has, are there afterwards. (What the kernel may do with MADV_FREE it
+ * does later, and unseen; MADV_REMOVE is of shared memory.) */
+static bool gives_back(const weave_context *c)
+{
+    int advice = (int)run_arg(c, 2);
+    return advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED;
+}
+
 static long do_madvise(run_thread *t, weave_context *c)
 {
     (void)t;
+    uint64_t low = run_arg(c, 0), size = inl_page_up(run_arg(c, 1));
     inl_lock_take(&run_here.lock);
-    bool ours = overlaps_ours(run_arg(c, 0), inl_page_up(run_arg(c, 1)));
+    bool ours = overlaps_ours(low, size);
     inl_lock_release(&run_here.lock);
-    return ours ? on_range(c) : pass_now(c);
+    long answer = ours ? on_range(c) : pass_now(c);
+    if (!gives_back(c) || !watch()) return answer;
+    /* A call that has failed may have done a part. */
+    inl_lock_take(&run_here.lock);
+    watch()->changed(low, low + size);
+    inl_lock_release(&run_here.lock);
+    return answer;
 }
 
 static long do_mremap(run_thread *t, weave_context *c)

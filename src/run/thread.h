@@ -117,6 +117,7 @@ typedef struct run_thread {
     uint64_t sigmask;           /* the program's mask, while we run with more blocked */
     bool clears_signals;        /* begins without its parent's handlers (CLONE_CLEAR_SIGHAND) */
     bool mask_is_ours;          /* the kernel's mask is wider than `sigmask` now */
+    bool execs;                 /* the mask is the program's though the thread is in the runtime: an exec is due */
     stack_t altstack;           /* the program's sigaltstack, virtual */
     uint64_t clear_tid, robust; /* where the kernel writes when the thread has ended; its list of mutexes */
 

@@ -237,6 +237,27 @@ class Out(live.Live):
         if (answers, status) != (b"0 others\n" * 5, 0):
             raise driver.Failed(f"status {status}", *driver.as_lines(answers))
 
+    def guards(self):
+        """Memory that cannot be read, and memory that has never been touched, are left alone."""
+        folder, program = driver.fresh(f"{self.folder}/in-guards"), f"{self.folder}/guards"
+        if driver.build("dynamic", f"{HERE}/guards.c", program):
+            raise driver.Failed("guards.c is not compiled")
+        with live.Conversation([program], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            state = visible(c.process.pid)
+            for k in range(2):
+                self.attach("calls", c.process.pid, "-o", f"{folder}/report")
+                c.say("three")
+                c.has_answered(2 * k + 2)
+                self.inside("detach", c.process.pid)
+                clean(c.process.pid, state)
+                c.say("four")
+                c.has_answered(2 * k + 3)
+            answers, status = c.end()
+        if (answers, status) != (b"3\n5\n4\n5\n4\ndepth 20\n", 0):
+            raise driver.Failed(f"status {status}", *driver.as_lines(answers))
+
     def signalled(self):
         """A process that gets signals all the time, with a tool whose routines take nearly all of its time."""
         folder, program = driver.fresh(f"{self.folder}/in-signalled"), f"{self.folder}/signalled"
@@ -465,7 +486,7 @@ def tests(out):
         if shutil.which(live.PROGRAMS[name][0][0]) and (out.all or name in ("bash", "awk", "perl")):
             for tool in live.TOOLS if out.all else live.TOOLS[n % 3:n % 3 + 1]:
                 yield f"{name}-{tool}", lambda name=name, tool=tool: out.program(name, tool)
-    for name in ("counts", "only_exit", "sequence", "hole", "refusals", "stopped", "signalled", "pending", "numbers"):
+    for name in ("counts", "only_exit", "sequence", "hole", "refusals", "stopped", "signalled", "pending", "numbers", "guards"):
         yield name, getattr(out, name)
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     yield "unwinds", lambda: out.unwinds(200 if out.all else 5)

@@ -221,6 +221,36 @@ int main(void)
     return 0;
 }
 """
+SANITIZED = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) int leaf(volatile int x) { return x + 1; }
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int sum;
+static void *adds(void *arg)
+{
+    for (int i = 0; i < 2000; i++) {
+        pthread_mutex_lock(&lock);
+        sum = leaf(sum);
+        pthread_mutex_unlock(&lock);
+    }
+    return arg;
+}
+int main(void) /* two at a time, and others where they have been */
+{
+    pthread_t t[2];
+    for (int k = 0; k < 6; k++) {
+        for (int i = 0; i < 2; i++) pthread_create(&t[i], 0, adds, 0);
+        for (int i = 0; i < 2; i++) pthread_join(t[i], 0);
+        if (k == 3 && !fork()) _exit(leaf(0));
+    }
+    wait(0);
+    printf("%d\n", sum);
+    return 0;
+}
+"""
 SETTINGS = ("", "counts", "every=2", "thin=3", "clock=monotonic", "event=page-faults", "last=1", "off")
 
 
@@ -266,6 +296,12 @@ def check_names(t):
              {"open": 20001, "close": 20000, "read": 1, "last": 1}, f"{setting}: calls")
 
 
+def check_sanitized(t):
+    """ThreadSanitizer finds nothing where it finds nothing in the program itself."""
+    found = runs(t, build(t, "sanitized", SANITIZED, "-fsanitize=thread"), (*SETTINGS, ""))
+    same({name: found.get(name) for name in ("main", "adds", "leaf")}, {"main": 1, "adds": 12, "leaf": 24000}, "calls")
+
+
 LOST = r"""
 __attribute__((noinline)) int leaf(volatile int x) { return x + 1; }
 int main(void) { int sum = 0; for (int i = 0; i < 900000; i++) sum += leaf(i); return sum == 1; }
@@ -295,5 +331,6 @@ def tests(t):
     yield "small stacks", lambda: need(runs(t, build(t, "stacks", STACKS), ("counts", "thin=3", "")) ==
                                        {"main": 1, "body": 1, "first": 5, "leaf": 6, "handler": 1, "deep": 21}, "calls")
     yield "shared data", lambda: runs(t, build(t, "shared", SHARED), ("thin=100", "clock=monotonic", ""))
+    yield "sanitized threads", lambda: check_sanitized(t)
     yield "names", lambda: check_names(t)
     yield "by hand", lambda: check_hand(t)

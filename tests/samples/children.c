@@ -1,10 +1,14 @@
-/* fork, vfork, posix_spawn, system, clone with CLONE_VM|CLONE_VFORK, and an exec chain of itself. */
+/* fork, vfork, posix_spawn, system, clone with CLONE_VM|CLONE_VFORK, an exec chain of itself, and an exec that only
+ * asks. */
+#include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +38,14 @@ static int clone_body(void *arg)
 {
     shared = *(int *)arg;
     _exit(6);
+}
+
+/* AT_EXECVE_CHECK, since Linux 6.14: whether it might be executed. */
+static void ask(const char *path, char **args)
+{
+    enum { CHECK = 0x10000 };
+    long answer = syscall(SYS_execveat, AT_FDCWD, path, args, environ, CHECK);
+    printf("may %s be executed: %ld, %d\n", path, answer, answer ? errno : 0);
 }
 
 int main(int argc, char **argv)
@@ -69,6 +81,10 @@ int main(int argc, char **argv)
     printf("no such file %d\n", posix_spawn(&pid, "/nonexistent", NULL, NULL, args, environ));
     fflush(stdout);
     printf("system %d\n", WEXITSTATUS(system("echo by system; exit 2")));
+
+    ask("/bin/sh", args);
+    ask("/etc/passwd", args);
+    ask("/nonexistent", args);
 
     int value = 55;
     char *stack = malloc(65536);

@@ -1,6 +1,7 @@
 /* Code that is changed while it is translated, in ways other than a plain store to a page that nobody
  * executes from: an instruction that rewrites the next one, memory mapped twice (writable here,
- * executable there), the kernel writing code for a read call, and code on the stack. */
+ * executable there), a file that is written to, a page that is given back, the kernel writing code for a read call, and
+ * code on the stack. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -81,6 +82,54 @@ static long private_view(void)
     munmap(w, PAGE);
     munmap(x, PAGE);
     close(fd);
+    return (long)sum;
+}
+
+static int own_file(void)
+{
+    int fd = open("code.bin", O_RDWR | O_CREAT | O_EXCL, 0600);
+    unlink("code.bin");
+    return fd >= 0 && !ftruncate(fd, PAGE) ? fd : -1;
+}
+
+static long file_written(void)
+{
+    int fd = own_file();
+    uint8_t *x = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0), code[6];
+    unsigned long sum = 0;
+    for (int i = 0; i < 60; i++) {
+        returns(code, i);
+        if (pwrite(fd, code, sizeof code, 0) != sizeof code) return -1;
+        sum = sum * 7 + (unsigned long)as_function(x)(0);
+    }
+    munmap(x, PAGE);
+    close(fd);
+    return (long)sum;
+}
+
+/* Then the file's code is there again. */
+static long given_back(void)
+{
+    int fd = own_file();
+    uint8_t code[6];
+    char path[40];
+    unsigned long sum = 0;
+    returns(code, 1);
+    if (pwrite(fd, code, sizeof code, 0) != sizeof code) return -1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int read_only = open(path, O_RDONLY);
+    uint8_t *x = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, read_only, 0);
+    close(fd);
+    for (int i = 0; i < 20; i++) {
+        mprotect(x, PAGE, PROT_READ | PROT_WRITE);
+        returns(x, i + 2);
+        mprotect(x, PAGE, PROT_READ | PROT_EXEC);
+        sum = sum * 7 + (unsigned long)as_function(x)(0);
+        madvise(x, PAGE, MADV_DONTNEED);
+        sum = sum * 7 + (unsigned long)as_function(x)(0);
+    }
+    munmap(x, PAGE);
+    close(read_only);
     return (long)sum;
 }
 
@@ -170,6 +219,8 @@ int main(void)
     printf("a fresh view each time %ld\n", two_views(1));
     printf("a view made by mremap %ld\n", moved_view());
     printf("a private view %ld\n", private_view());
+    printf("a file that is written %ld\n", file_written());
+    printf("a page given back %ld\n", given_back());
     printf("read by the kernel %ld\n", read_from_pipe());
     printf("written as a file %ld\n", written_as_file());
     printf("written by another process %ld\n", written_by_another_process());

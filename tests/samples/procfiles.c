@@ -68,6 +68,29 @@ static void list_names(void)
     printf("writable and executable %d\n", both);
 }
 
+/* Each mapping's counts, none of which is more than its size, in smaps' columns. */
+static void check_counts(void)
+{
+    unsigned long low = 0, high = 0, number, keys = 0, first_keys = 0;
+    int wrong = 0, more = 0, odd = 0, uneven = 0;
+    load(open("/proc/self/smaps", O_RDONLY));
+    for (char *line = strtok(text, "\n"), key[64]; line; line = strtok(NULL, "\n")) {
+        if (*line < 'A' || *line > 'Z') {
+            if (sscanf(line, "%lx-%lx", &low, &high) != 2) odd++;
+            if (first_keys && keys != first_keys) uneven++;
+            if (!first_keys) first_keys = keys;
+            keys = 0;
+            continue;
+        }
+        keys++;
+        if (!strstr(line, " kB")) continue;
+        if (sscanf(line, "%63[^:]: %lu", key, &number) != 2 || strlen(line) != 27) odd++;
+        else if (!strcmp(key, "Size")) wrong += number != (high - low) >> 10;
+        else if (!strstr(key, "PageSize")) more += number > (high - low) >> 10;
+    }
+    printf("counts: wrong %d, too much %d, odd %d, uneven %d\n", wrong, more, odd, uneven);
+}
+
 int main(void)
 {
     char path[64];
@@ -87,6 +110,7 @@ int main(void)
     compare("openat2", open_by_how(folder, "maps"));
     compare("smaps", open("/proc/self/smaps", O_RDONLY));
     compare("smaps from /proc/self", openat(folder, "smaps", O_RDONLY));
+    check_counts();
     if (chdir("/proc/self") == 0) compare("working folder", open("maps", O_RDONLY));
     printf("no such file %d\n", openat(folder, "nonesuch/maps", O_RDONLY));
     return 0;

@@ -21,6 +21,8 @@ uint64_t moved_goes_native(run_thread *t, const weave_context *c)
     return (uint64_t)(uintptr_t)moved_gate_wait;
 }
 
+uint64_t moved_call_again(void) { return (uint64_t)(uintptr_t)moved_gate_wait; }
+
 long moved_arch_prctl(run_thread *t, weave_context *c)
 {
     if (sets_gs(c) && run_arg(c, 1) != t->frame.app_gs_base && !moved_gs_is_free()) {
