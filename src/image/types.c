@@ -161,10 +161,7 @@ static void fill_members(image_ctype *t)
 {
     image *im = t->from;
     Dwarf_Die die = *(Dwarf_Die *)t->at;
-    Dwarf_Attribute attr;
-    if (dwarf_attr(&die, DW_AT_signature, &attr) && dwarf_formref_die(&attr, &die)) {
-        image_number_of(&die, DW_AT_byte_size, &t->size); /* in a unit of its own */
-    } else if (dwarf_hasattr(&die, DW_AT_declaration) && t->name) {
+    if (dwarf_hasattr(&die, DW_AT_declaration) && t->name) {
         const image_ctype *whole = image_ctype_named(im, 0, t->name);
         if (!whole || whole == t || !whole->size) return;
         t->size = whole->size;
@@ -281,11 +278,19 @@ static void read_type(image *im, Dwarf_Die *die, image_ctype *t)
     }
 }
 
+void image_enter_type_unit(Dwarf_Die *die)
+{
+    Dwarf_Attribute attr;
+    Dwarf_Die whole;
+    if (dwarf_attr(die, DW_AT_signature, &attr) && dwarf_formref_die(&attr, &whole)) *die = whole;
+}
+
 /* The entry behind qualifiers and typedefs; *alias: the last typedef's name. */
 static bool skip_names(Dwarf_Die *die, const char **alias)
 {
     for (unsigned i = 0; i < CHAIN; i++) {
         Dwarf_Attribute attr;
+        image_enter_type_unit(die);
         switch (dwarf_tag(die)) {
         case DW_TAG_typedef: *alias = dwarf_diename(die); break;
         case DW_TAG_const_type:
@@ -373,7 +378,8 @@ static const image_ctype *named_in(image *im, Dwarf_Die *parent, const type_name
         const char *its = is_type(dwarf_tag(&kid), n->tag, n->is_c) ? dwarf_diename(&kid) : NULL;
         if (!its || (!image_is_named(&kid, n->name) && strcmp(basic_name(its), n->name))) continue;
         Dwarf_Die found = kid;
-        if (!dwarf_hasattr(&found, DW_AT_declaration)) return type_at(im, &found);
+        if (!dwarf_hasattr(&found, DW_AT_declaration) || dwarf_hasattr(&found, DW_AT_signature))
+            return type_at(im, &found);
     } while (dwarf_siblingof(&kid, &kid) == 0);
     return NULL;
 }
