@@ -53,6 +53,7 @@ inl_status live_read_maps(live_process *p, inl_error *e)
     while (!full && fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = 0;
         if (!inl_maps_line_read(line, &m)) continue;
+        inl_maps_name_unescape(m.name);
         live_mapping one = {m.low, m.high, m.offset, m.prot, strdup(m.name ? m.name : "")};
         full = !one.name || !inl_vec_push(&p->mappings, one);
     }
