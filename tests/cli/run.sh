@@ -84,6 +84,21 @@ error 'info: bad format'       2 'format'                    "$inlay" info --for
 error 'info of no program'     1 'not an ELF file'           "$inlay" info /etc/passwd
 error 'info: missing file'     1 'nonesuch'                  "$inlay" info "$scratch/nonesuch"
 error 'info: full disk'        1 'No space left'             "$inlay" info /bin/ls -o /dev/full
+for word in tools ps help; do
+    error "$word: full disk"   1 'standard output: No space' sh -c '"$0" "$1" >/dev/full' "$inlay" $word
+    error "$word: closed"      1 'standard output: Bad file' sh -c '"$0" "$1" >&-' "$inlay" $word
+done
+echo '{"tool": "inscount", "program": "p", "pid": 1, "instructions": 3}' >"$scratch/sum"
+check 'merge: options behind'  0 '"instructions": 6'         sh -c '"$0" merge "$1" "$1" -o "$2" && cat "$2"' \
+    "$inlay" "$scratch/sum" "$scratch/sums"
+error 'merge: bad option'      2 'bogus'                     "$inlay" merge "$scratch/sum" --bogus
+line="$scratch/a
+line"
+cp /bin/true "$line"
+for engine in jit live; do
+    check "a program with a line's end in its name: $engine" 0 '"image": "a\\nline"' \
+        "$inlay" run --engine=$engine calls --format=json -- "$line"
+done
 
 mkdir "$scratch/folder"
 echo data >"$scratch/data"
@@ -256,6 +271,16 @@ check 'strict before the tool' 0 'instructions'              "$inlay" run --stri
 check 'cache: help'            0 'usage: inlay cache'        sh -c "'$inlay' cache --help 2>/dev/null"
 check 'no such image'          0 "warning: --image 'no\*such' matches no image" "$inlay" run inscount --image 'no*such' -- true
 check 'snippet: nearly a name'    0 "no point 'maloc' has been met; near it are 'malloc'" "$inlay" snippet maloc 1 -- true
+cat >"$scratch/clone.c" <<'end'
+void odd(int *) __asm__("_Z3oddPi.constprop.0");
+__attribute__((noinline, noclone)) void odd(int *p) { ++*p; }
+int main(void) { int n = 0; odd(&n); return n - 1; }
+end
+cc -O1 "$scratch/clone.c" -o "$scratch/clone"
+check 'snippet: a clone is another' 0 "no point 'odd' .*there is 'odd(int\*) \[clone .constprop.0\]' (clone)" \
+    "$inlay" snippet odd 1 -- "$scratch/clone"
+check "snippet: a clone's name" 0 'n = 1' \
+    "$inlay" snippet 'odd(int*) [clone .constprop.0]' 'static long n; n++' -- "$scratch/clone"
 check 'snippet: not executed'  0 "no point 'pwrite:exit' has been met: 'pwrite' (libc.so.6) is there, but has not been executed" "$inlay" snippet pwrite:exit 1 -- true
 check 'snippet: not looked at' 0 "no point 'write' has been met: 'write' (libc.so.6) is left out" "$inlay" snippet --image=echo write 1 -- echo
 check 'snippet: not so one'    0 "no point 'write:loops' has been met: 'write' (libc.so.6) has none of that kind" "$inlay" snippet write:loops 1 -- echo
