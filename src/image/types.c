@@ -392,12 +392,16 @@ const image_ctype *image_ctype_named(image *im, uint64_t pc, const char *name)
     if (!l) return NULL;
     Dwarf_Die *own = image_tree_at(l, pc);
     n.tag = tag;
-    n.is_c = !own || image_is_c(own);
+    n.is_c = own && image_is_c(own);
     const image_ctype *found = NULL;
     for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
         found = own ? named_in(im, own, &n, deep) : NULL;
-        for (size_t i = 0; !found && i < l->units.count; i++)
-            if (!deep || !image_is_c(&l->trees.items[i])) found = named_in(im, &l->trees.items[i], &n, deep);
+        for (size_t i = 0; !found && i < l->units.count; i++) {
+            Dwarf_Die *tree = &l->trees.items[i];
+            bool is_c = image_is_c(tree);
+            if (!own) n.is_c = is_c; /* seen from nowhere: as each itself */
+            if (!deep || !is_c) found = named_in(im, tree, &n, deep);
+        }
     }
     return found;
 }
