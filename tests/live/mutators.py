@@ -633,6 +633,27 @@ class Mutators:
                 elif says == "exit" and last[3] != signal.SIGKILL:
                     raise driver.Failed("it was killed", repr(last))
                 c.process.kill()
+        self.events_of_exec_after_all()
+
+    def events_of_exec_after_all(self):
+        """Nobody looks before the other program has ended, too; or before the end of one that could not execute any."""
+        bad = f"{self.folder}/bad"
+        with open(bad, "w", encoding="utf-8") as f:
+            f.write("#!/no/such\n")
+        os.chmod(bad, 0o755)
+        fails = f"import os\ntry: os.execv('{bad}', ['bad'])\nexcept OSError: print(flush=True)\n"
+        for command, kinds, status in (
+                (["bash", "-c", "echo; read x; exec sh -c 'exit 7'"], ["exec", "exit"], 7 << 8),
+                ([sys.executable, "-c", f"print(flush=True)\ninput()\n{fails}\nos._exit(5)"], ["exit"], 5 << 8),
+                ([sys.executable, "-c", f"print(flush=True)\ninput()\n{fails}\nos.kill(os.getpid(), 9)"], ["exit"], 9)):
+            with Conversation(command, driver.fresh(f"{self.folder}/exec")) as c, Mutator(self.program) as m:
+                c.has_answered(1)
+                m.does(f"attach {c.process.pid}", "watch exec exit")
+                c.say("x")
+                os.waitid(os.P_PID, c.process.pid, os.WEXITED | os.WNOWAIT)
+                seen = self.events(m, "exit")
+                if [e[0] for e in seen] != kinds or seen[-1][3] != status:
+                    raise driver.Failed(f"it should be {kinds}, with status {status}", repr(seen))
 
     def events_of_libraries(self):
         """A library that comes and goes; what is inserted in it counts."""
