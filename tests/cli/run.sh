@@ -70,6 +70,9 @@ error 'unknown option before'  2 'bogus'                     "$inlay" run --bogu
 error 'unknown option of tool' 2 'bogus'                     "$inlay" run null --bogus -- true
 error 'bad format'             2 'format'                    "$inlay" run null --format=xml -- true
 error 'tool missing'           1 "no tool named 'nonesuch'"  "$inlay" run nonesuch -- true
+head -c 3000000 "$build/tools/null" >"$scratch/cut"
+chmod +x "$scratch/cut"
+error 'tool is cut short'      1 'cut short'                 "$inlay" run "$scratch/cut" -- true
 error 'tool is no tool'        1 'not an Inlay tool'         "$inlay" run /bin/ls -- true
 error 'tool is a folder'       1 'not an executable'         "$inlay" run /tmp -- true
 
