@@ -325,6 +325,10 @@ check 'live: what is left'     0 "larger: not instrumented, however often it run
 check 'rewrite: --rewrite=OUT' 0 'blocks executed'           sh -c "'$build/tools/bbcount' --rewrite='$scratch/out3' -- '$scratch/program' && '$scratch/out3'"
 
 check 'inlay cc'               0 ''                          sh -c "'$inlay' cc -Wall mytool.c -o mytool; echo"
+printf '#include <inlay.h>\nint main(int n, char **v) { inlay_init(&n, &v, "strict"); return inlay_start(); }\n' >"$scratch/strict.c"
+for dialect in c99 c11 c17; do
+    check "strict $dialect"        0 made                        sh -c "'$inlay' cc -std=$dialect -Wall -Wextra -Werror '$scratch/strict.c' -o '$scratch/strict' && '$scratch/strict' -- true && echo made"
+done
 check 'a compiler of two words' 0 ''                         sh -c "CC='env gcc' '$inlay' cc -Wall mytool.c -o mytool && ./mytool --help | grep -q . ; echo"
 # What the tool itself finds wrong with its options.
 for engine in jit live; do
