@@ -17,6 +17,7 @@ struct image_lines {
     Elf *elf;
     Dwarf *dwarf;
     struct image_package *package; /* NULL: there is none */
+    Dwarf *split;                  /* the last .dwo file whose types are among the trees */
     INL_VEC(Dwarf_Die) units;
     INL_VEC(Dwarf_Die) trees; /* of the same units, what holds types and variables: of one that has a .dwo file, that */
     INL_VEC(image_unit_range) ranges;
