@@ -40,7 +40,13 @@ static bool is_wanted(const text_code *t, const char *name)
 {
     size_t n = strlen(t->place.name);
     if (!strncmp(name, t->place.name, n) && name[n] == '(' && !strstr(name, "[clone")) return true;
-    return strpbrk(t->place.name, "*?") ? !fnmatch(t->place.name, name, 0) : !strcmp(name, t->place.name);
+    return !strcmp(name, t->place.name) || (strpbrk(t->place.name, "*?") && !fnmatch(t->place.name, name, 0));
+}
+
+static bool is_named(const text_code *t, inlay_proc *proc)
+{
+    return inlay_image_proc_named(inlay_proc_image(proc), t->place.name) == proc || /* it has other names */
+           is_wanted(t, inlay_proc_name(proc)) || is_wanted(t, inlay_proc_display_name(proc));
 }
 
 static bool is_kind(const text_code *t, inlay_insn *insn)
@@ -130,8 +136,7 @@ void text_code_in_proc(text_code *t, inlay_proc *proc)
     inlay_image *image = inlay_proc_image(proc);
     uint64_t before = *t->places;
     t->where = inlay_proc_name(proc);
-    bool is_it = inlay_image_proc_named(image, t->place.name) == proc; /* it has other names */
-    if (!is_it && !is_wanted(t, t->where) && !is_wanted(t, inlay_proc_display_name(proc))) return;
+    if (!is_named(t, proc)) return;
     if (t->met) *t->met = true;
     inlay_scope *names = new_names(t, image, inlay_proc_address(proc));
     if (t->place.kind == AT_ENTRY) one(t, names, inlay_proc_entry(proc), image, inlay_proc_address(proc));
@@ -191,30 +196,42 @@ void text_code_in_image(text_code *t, inlay_image *image)
 
 /* --- where there is none --- */
 
-/* One that is looked at rather than one that is not. */
+typedef struct named {
+    const text_code *t;
+    inlay_proc *proc;  /* NULL: none; one that is looked at rather than one that is not */
+    inlay_proc *clone; /* a part or another form of one of that name, which does not stand for it */
+} named;
+
 static void note_named(inlay_proc *proc, void *arg)
 {
-    inlay_proc **named = arg;
-    if (!*named || !inlay_proc_wanted(*named)) *named = proc;
+    named *n = arg;
+    bool is_it = is_named(n->t, proc);
+    if (!is_it && strstr(inlay_proc_display_name(proc), "[clone")) n->clone = proc;
+    if (is_it && (!n->proc || !inlay_proc_wanted(n->proc))) n->proc = proc;
 }
 
 const char *text_code_why_none(const text_code *t, inlay_process *process, char *out, size_t size)
 {
-    inlay_proc *named = NULL;
+    named n = {.t = t};
     *out = 0;
     if (text_code_is_by_image(t)) return out;
     for (inlay_image *i = inlay_process_image_first(process); i; i = inlay_image_next(i))
-        inlay_image_procs_matching(i, t->place.name, note_named, &named);
-    if (!named) {
+        inlay_image_procs_matching(i, t->place.name, note_named, &n);
+    if (!n.proc && n.clone) {
+        snprintf(out, size, "; there is '%s' (%s), by this whole name or a pattern", inlay_proc_display_name(n.clone),
+                 inlay_image_name(inlay_proc_image(n.clone)));
+        return out;
+    }
+    if (!n.proc) {
         char near_ones[240];
         inlay_process_procs_near(process, t->place.name, near_ones, sizeof near_ones);
         if (*near_ones) snprintf(out, size, "; near it are %s", near_ones);
         return out;
     }
-    const char *why = !inlay_proc_wanted(named) ? "is left out (--image, --proc, --not-proc)"
-                      : !t->met || *t->met      ? "has none of that kind"
-                                                : "is there, but has not been executed";
-    snprintf(out, size, ": '%s' (%s) %s", inlay_proc_display_name(named), inlay_image_name(inlay_proc_image(named)),
+    const char *why = !inlay_proc_wanted(n.proc) ? "is left out (--image, --proc, --not-proc)"
+                      : !t->met || *t->met       ? "has none of that kind"
+                                                 : "is there, but has not been executed";
+    snprintf(out, size, ": '%s' (%s) %s", inlay_proc_display_name(n.proc), inlay_image_name(inlay_proc_image(n.proc)),
              why);
     return out;
 }

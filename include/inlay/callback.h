@@ -8,6 +8,9 @@
 #include <inlay/types.h>
 
 #include <signal.h>
+#if defined __GLIBC__ && !defined __siginfo_t_defined
+#include <bits/types/siginfo_t.h> /* left out of <signal.h> by -std=c99 and the like */
+#endif
 
 #ifdef __cplusplus
 extern "C" {

@@ -54,7 +54,7 @@ typedef struct inlay_event {
 } inlay_event;                    /* pointers hold until the next one is asked for */
 
 /* From now on these, and no others. Any but EXIT alone put the mutator's file into the process first, as a commit does.
- */
+ * LIBRARY_LOADED: libraries that have come since it was attached to, and that nobody has told, are among its images. */
 bool inlay_process_watch(inlay_process *, unsigned kinds);
 /* Readable while there is something, or perhaps something. The same one for all processes, for ever; -1: none. */
 int inlay_events_descriptor(void);

@@ -105,6 +105,9 @@ bool inlay_process_terminate(inlay_process *);
  * Threads that stand in a procedure come into its new code at once, or, where the instruction has no new place, at the
  * next branch to a place that has room for a jump. What is removed runs to its end where a thread is in it just then.
  *
+ * What is inserted in a library that has been unmapped waits (inlay_proc_refused), and can be removed: a commit puts it
+ * in again when the library is back at the same place.
+ *
  * The first commit puts the mutator's file into the process besides, once. It stays. */
 bool inlay_process_commit(inlay_process *);
 /* Why nothing could be inserted in a procedure, though it was asked for (static text); NULL: it could. After a commit.

@@ -165,7 +165,7 @@ static void add_after(inlay_insn *i, const place *at, const atom_proto *p, const
         if (next) inlay_insert(inlay_before(next), call(&behind, p, args));
         else
             inlay_warn("%s: nothing can be added behind the call at 0x%llx: other ways lead there too", at->what,
-                       (unsigned long long)at->pc);
+                       (unsigned long long)inlay_insn_address(i));
     }
 }
 
@@ -206,7 +206,8 @@ static void add_to_calls(inlay_proc *stub, bool before, const atom_proto *proto,
     for (inlay_proc *p = inlay_image_proc_first(image); p; p = inlay_proc_next(p))
         for (inlay_block *b = inlay_proc_block_first(p); b; b = inlay_block_next(b)) {
             inlay_insn *i = inlay_block_last(b);
-            if (inlay_insn_target(i) != inlay_proc_address(stub)) continue;
+            bool is_stub = atom_is_stub(p); /* they jump to their common one to be bound: nobody's call */
+            if (is_stub || inlay_insn_target(i) != inlay_proc_address(stub)) continue;
             bool calls = inlay_insn_is_call(i);
             place at = {.what = "AddCallProc",
                         .pc = inlay_proc_address(stub),

@@ -46,3 +46,14 @@ bool inl_maps_line_read(char *line, inl_maps_line *l)
     l->name = line;
     return true;
 }
+
+void inl_maps_name_unescape(char *name)
+{
+    char *out = name;
+    for (; *name; name++, out++) {
+        bool newline = name[0] == '\\' && name[1] == '0' && name[2] == '1' && name[3] == '2';
+        *out = newline ? '\n' : *name;
+        if (newline) name += 3;
+    }
+    *out = 0;
+}

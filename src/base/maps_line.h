@@ -18,4 +18,7 @@ typedef struct inl_maps_line {
 /* `line` ends with 0. False: it is not such a line. */
 bool inl_maps_line_read(char *line, inl_maps_line *);
 
+/* Makes of a name there, where it stands, the path that it is. */
+void inl_maps_name_unescape(char *name);
+
 #endif

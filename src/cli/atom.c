@@ -331,7 +331,7 @@ static bool link_tool(const job *j, const char *tool, bool cxx)
                                  in_folder(j, "anal_all.o")};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) cli_words_add(&w, words[i]);
     for (int i = 0; i < j->tool.link.count; i++) cli_words_add(&w, j->tool.link.items[i]);
-    if (cxx) cli_words_add(&w, "-lstdc++");
+    if (cxx) cli_words_add(&w, "-lstdc++"), cli_words_add(&w, "-lm"); /* as C++ compilers do */
     cli_words_add(&w, "-o");
     cli_words_add(&w, tool);
     return cli_command(&w);

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,9 +105,18 @@ static bool is_built(const char *part)
     return strstr(parts, word) != NULL;
 }
 
+/* What a command has shown is its result: to lose it is a failure. */
+static int shown(int status)
+{
+    bool lost = fflush(stdout) != 0;
+    if (status != EXIT_OK || (!lost && !ferror(stdout))) return status;
+    cli_say("standard output: %s", lost ? strerror(errno) : "cannot be written");
+    return EXIT_FAILED;
+}
+
 static int run_command(const struct command *c, int argc, char **argv)
 {
-    if (is_built(c->part)) return c->run(argc, argv);
+    if (is_built(c->part)) return shown(c->run(argc, argv));
     char there[64] = "";
     for (size_t i = 0; i < COMMANDS; i++) {
         bool counts = commands[i].name[0] != '-' && commands[i].run != help && is_built(commands[i].part);

@@ -329,24 +329,25 @@ int cli_merge(int argc, char **argv)
     }
     merge m = {0};
     const char *out = NULL;
-    int first = 1;
-    while (first < argc && argv[first][0] == '-' && argv[first][1]) {
-        if (!strcmp(argv[first], "--")) {
-            first++;
-            break;
-        }
-        if (strcmp(argv[first], "-o") || first + 1 >= argc) {
-            cli_say("merge: option '%s' is not known, or lacks its value", argv[first]);
+    int files = 0; /* in front of argv, in their order */
+    bool options = true;
+    for (int i = 1; i < argc; i++) {
+        if (!options || argv[i][0] != '-' || !argv[i][1]) {
+            argv[files++] = argv[i];
+        } else if (!strcmp(argv[i], "--")) {
+            options = false;
+        } else if (strcmp(argv[i], "-o") || i + 1 >= argc) {
+            cli_say("merge: option '%s' is not known, or lacks its value", argv[i]);
             return EXIT_USAGE;
+        } else {
+            out = argv[++i];
         }
-        out = argv[first + 1];
-        first += 2;
     }
-    if (first >= argc) {
+    if (!files) {
         cli_say("no report named (usage: inlay merge [-o OUT] FILE...)");
         return EXIT_USAGE;
     }
-    json *sum = merge_files(&m, argv + first, argc - first);
+    json *sum = merge_files(&m, argv, files);
     int status = sum ? write_sum(sum, out) : EXIT_FAILED;
     if (m.failed) cli_say("out of memory");
     inl_arena_free(&m.arena);

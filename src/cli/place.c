@@ -57,8 +57,8 @@ bool cli_place_find(cli_place *p)
 /* --- is it a tool? --- */
 
 typedef struct elf_look {
-    bool marked, has_interpreter;
-    uint32_t version; /* of the mark */
+    bool marked, has_interpreter, is_cut; /* is_cut: its end is missing */
+    uint32_t version;                     /* of the mark */
 } elf_look;
 
 /* Looks through one PT_NOTE segment. */
@@ -89,6 +89,7 @@ static bool look_at_segments(const unsigned char *file, size_t size, elf_look *o
         Elf64_Phdr ph;
         memcpy(&ph, file + e->e_phoff + i * sizeof ph, sizeof ph);
         out->has_interpreter |= ph.p_type == PT_INTERP;
+        out->is_cut |= ph.p_type == PT_LOAD && (ph.p_offset > size || ph.p_filesz > size - ph.p_offset);
         if (ph.p_type != PT_NOTE || ph.p_offset % 4) continue;
         if (ph.p_offset > size || ph.p_filesz > size - ph.p_offset) continue;
         const unsigned char *notes = file + ph.p_offset;
@@ -113,6 +114,7 @@ static const char *wrong_with_file(const unsigned char *file, size_t size)
         return "is a program for another processor than this " INLAY_ISA;
     if (!look_at_segments(file, size, &look)) return "is not an Inlay tool, and a malformed ELF file";
     if (!look.marked) return "is not an Inlay tool (one is linked with libinlay.a, as inlay cc does)";
+    if (look.is_cut) return "is cut short: its end is missing; build or copy it anew";
     if (look.version != TOOL_NOTE_VERSION) return "was built with another version of Inlay; build it anew";
     if (look.has_interpreter)
         return "is linked dynamically; a tool must be static: link it with -static-pie, as inlay cc does";

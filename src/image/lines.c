@@ -53,6 +53,21 @@ static void read_split(image_lines *l, Dwarf_Die *die, Dwarf_Die *split)
     if (!split->addr) dwarf_cu_info(die->cu, NULL, NULL, NULL, split, NULL, NULL, NULL);
 }
 
+/* The units of types that stand beside it in its file, once for all units there. */
+static void read_split_types(image_lines *l, const Dwarf_Die *skeleton, const Dwarf_Die *split)
+{
+    Dwarf *of = dwarf_cu_getdwarf(split->cu);
+    Dwarf_CU *unit = NULL;
+    Dwarf_Die die;
+    uint8_t kind = 0;
+    if (of == l->split) return;
+    l->split = of;
+    while (dwarf_get_units(of, unit, &unit, NULL, &kind, &die, NULL) == 0)
+        if ((kind == DW_UT_split_type || kind == DW_UT_type) &&
+            (!inl_vec_push(&l->trees, die) || !inl_vec_push(&l->units, *skeleton)))
+            return;
+}
+
 static void read_units(image_lines *l)
 {
     Dwarf_CU *unit = NULL;
@@ -66,6 +81,7 @@ static void read_units(image_lines *l)
         if (!inl_vec_push(&l->units, die)) break;
         while ((at = dwarf_ranges(&die, at, &base, &low, &high)) > 0)
             if (low < high && !inl_vec_push(&l->ranges, (image_unit_range){low, high, l->units.count - 1})) break;
+        if (has_split) read_split_types(l, &die, &split);
     }
     if (l->ranges.count) qsort(l->ranges.items, l->ranges.count, sizeof(image_unit_range), by_low);
 }

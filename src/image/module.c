@@ -237,17 +237,6 @@ static char *read_whole(const char *path, size_t *size)
     return text.items;
 }
 
-/* The kernel escapes a newline in a name, and nothing else. */
-static void unescape(char *path)
-{
-    char *out = path;
-    for (; *path; path++, out++) {
-        *out = *path;
-        if (strncmp(path, "\\012", 4) == 0) *out = '\n', path += 3;
-    }
-    *out = 0;
-}
-
 static void add_vdso(module_set *s, const inl_maps_line *l)
 {
     image *im;
@@ -301,7 +290,7 @@ inl_status module_set_scan(module_set *s, bool (*skip)(uint64_t low, uint64_t hi
         *end = 0;
         if (!inl_maps_line_read(line, &l) || !(l.prot & PROT_EXEC)) continue;
         if (skip && skip(l.low, l.high, arg)) continue;
-        unescape(l.name);
+        inl_maps_name_unescape(l.name);
         if (strcmp(l.name, "[vdso]") == 0) add_vdso(s, &l);
         else module_set_mapped(s, l.name, l.low, l.high - l.low, l.offset, l.prot);
     }

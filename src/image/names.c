@@ -40,6 +40,7 @@ static bool is_around(Dwarf_Die *die, int first, const char *name, const char *e
     int n = dwarf_getscopes_die(&declared, &scopes);
     for (int k = first; k < n && end > name; k++) {
         const char *from = last_part(name, end);
+        image_enter_type_unit(&scopes[k]);
         if (is_part(dwarf_diename(&scopes[k]), from, end)) end = from > name ? from - 2 : name;
         else if (!may_be_left_out(&scopes[k])) break;
     }

@@ -161,10 +161,7 @@ static void fill_members(image_ctype *t)
 {
     image *im = t->from;
     Dwarf_Die die = *(Dwarf_Die *)t->at;
-    Dwarf_Attribute attr;
-    if (dwarf_attr(&die, DW_AT_signature, &attr) && dwarf_formref_die(&attr, &die)) {
-        image_number_of(&die, DW_AT_byte_size, &t->size); /* in a unit of its own */
-    } else if (dwarf_hasattr(&die, DW_AT_declaration) && t->name) {
+    if (dwarf_hasattr(&die, DW_AT_declaration) && t->name) {
         const image_ctype *whole = image_ctype_named(im, 0, t->name);
         if (!whole || whole == t || !whole->size) return;
         t->size = whole->size;
@@ -281,11 +278,19 @@ static void read_type(image *im, Dwarf_Die *die, image_ctype *t)
     }
 }
 
+void image_enter_type_unit(Dwarf_Die *die)
+{
+    Dwarf_Attribute attr;
+    Dwarf_Die whole;
+    if (dwarf_attr(die, DW_AT_signature, &attr) && dwarf_formref_die(&attr, &whole)) *die = whole;
+}
+
 /* The entry behind qualifiers and typedefs; *alias: the last typedef's name. */
 static bool skip_names(Dwarf_Die *die, const char **alias)
 {
     for (unsigned i = 0; i < CHAIN; i++) {
         Dwarf_Attribute attr;
+        image_enter_type_unit(die);
         switch (dwarf_tag(die)) {
         case DW_TAG_typedef: *alias = dwarf_diename(die); break;
         case DW_TAG_const_type:
@@ -373,7 +378,8 @@ static const image_ctype *named_in(image *im, Dwarf_Die *parent, const type_name
         const char *its = is_type(dwarf_tag(&kid), n->tag, n->is_c) ? dwarf_diename(&kid) : NULL;
         if (!its || (!image_is_named(&kid, n->name) && strcmp(basic_name(its), n->name))) continue;
         Dwarf_Die found = kid;
-        if (!dwarf_hasattr(&found, DW_AT_declaration)) return type_at(im, &found);
+        if (!dwarf_hasattr(&found, DW_AT_declaration) || dwarf_hasattr(&found, DW_AT_signature))
+            return type_at(im, &found);
     } while (dwarf_siblingof(&kid, &kid) == 0);
     return NULL;
 }
@@ -386,12 +392,16 @@ const image_ctype *image_ctype_named(image *im, uint64_t pc, const char *name)
     if (!l) return NULL;
     Dwarf_Die *own = image_tree_at(l, pc);
     n.tag = tag;
-    n.is_c = !own || image_is_c(own);
+    n.is_c = own && image_is_c(own);
     const image_ctype *found = NULL;
     for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
         found = own ? named_in(im, own, &n, deep) : NULL;
-        for (size_t i = 0; !found && i < l->units.count; i++)
-            if (!deep || !image_is_c(&l->trees.items[i])) found = named_in(im, &l->trees.items[i], &n, deep);
+        for (size_t i = 0; !found && i < l->units.count; i++) {
+            Dwarf_Die *tree = &l->trees.items[i];
+            bool is_c = image_is_c(tree);
+            if (!own) n.is_c = is_c; /* seen from nowhere: as each itself */
+            if (!deep || !is_c) found = named_in(im, tree, &n, deep);
+        }
     }
     return found;
 }

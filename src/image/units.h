@@ -17,6 +17,7 @@ struct image_lines {
     Elf *elf;
     Dwarf *dwarf;
     struct image_package *package; /* NULL: there is none */
+    Dwarf *split;                  /* the last .dwo file whose types are among the trees */
     INL_VEC(Dwarf_Die) units;
     INL_VEC(Dwarf_Die) trees; /* of the same units, what holds types and variables: of one that has a .dwo file, that */
     INL_VEC(image_unit_range) ranges;
@@ -69,6 +70,9 @@ bool image_location(image_reader *, Dwarf_Attribute *, const Dwarf_Op *, size_t 
 const image_ctype *image_ctype_of(image *, Dwarf_Die *);
 bool image_number_of(Dwarf_Die *, unsigned attribute, uint64_t *out);
 size_t image_count_tags(Dwarf_Die *, int tag);
+/* What stands for a type that has a unit of its own (-fdebug-types-section) becomes the entry there, which alone says
+ * what the type is: others may have no name, and each type is one. */
+void image_enter_type_unit(Dwarf_Die *);
 
 /* go_pieces.c: Go's compiler tells the parts of a value one behind the other, without what lies between them. Puts each
  * to its place. False: they are not the type's. */

@@ -96,6 +96,8 @@ bool live_put_return(live_process *);
 void live_take_return(live_process *);
 /* Adds its images: mapped files that hold code. The paths are those that this process can open them by. */
 inl_status live_find_images(live_process *, module_set *, inl_error *);
+/* Is its code still mapped where it was, as far as the mappings that were read tell? */
+bool live_has_image(const live_process *, const module *);
 /* The same for what is mapped in [low, high) alone; INL_ERR_NOT_FOUND: no image is. */
 inl_status live_find_image(live_process *, uint64_t low, uint64_t high, module_set *, inl_error *);
 /* `size` bytes that nobody has within `reach` of [low, high), outside of what others were promised; 0: none. */

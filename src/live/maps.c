@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,6 +54,7 @@ inl_status live_read_maps(live_process *p, inl_error *e)
     while (!full && fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = 0;
         if (!inl_maps_line_read(line, &m)) continue;
+        inl_maps_name_unescape(m.name);
         live_mapping one = {m.low, m.high, m.offset, m.prot, strdup(m.name ? m.name : "")};
         full = !one.name || !inl_vec_push(&p->mappings, one);
     }
@@ -385,6 +387,40 @@ static bool is_of_file(const live_process *p, uint64_t at, const char *name)
     for (size_t i = 0; i < p->mappings.count; i++)
         if (overlaps(at, at + 1, &p->mappings.items[i])) return !strcmp(p->mappings.items[i].name, name);
     return false;
+}
+
+/* A file that has been moved since has another name, and the same bytes. */
+static bool has_bytes(const live_process *p, const module *m, const image_segment *s)
+{
+    uint8_t there[256];
+    const uint8_t *bytes;
+    size_t n = image_bytes(m->image, s->addr, &bytes);
+    if (n > sizeof there) n = sizeof there;
+    struct iovec here = {there, n}, from = {(void *)(s->addr + m->bias), n};
+    return process_vm_readv(p->pid, &here, 1, &from, 1, 0) == (ssize_t)n && !memcmp(there, bytes, n);
+}
+
+static bool is_part(const live_process *p, const live_mapping *one, const module *m, const image_segment *s)
+{
+    const char *path = image_path(m->image), *slash = strrchr(one->name, '/'), *last = strrchr(path, '/');
+    uint64_t at = s->addr + m->bias;
+    if (!slash || !last || !(one->prot & PROT_EXEC) || one->offset + (at - one->low) != s->file_offset) return false;
+    size_t n = strlen(last);
+    return (!strncmp(slash, last, n) && (!slash[n] || !strcmp(slash + n, " (deleted)"))) || has_bytes(p, m, s);
+}
+
+bool live_has_image(const live_process *p, const module *m)
+{
+    const image_segment *s;
+    size_t n = image_segments(m->image, &s);
+    for (size_t i = 0; i < n && !m->is_vdso; i++) {
+        uint64_t at = s[i].addr + m->bias;
+        bool is_there = !s[i].exec || !s[i].file_size;
+        for (size_t k = 0; k < p->mappings.count && !is_there; k++)
+            is_there = overlaps(at, at + 1, &p->mappings.items[k]) && is_part(p, &p->mappings.items[k], m, &s[i]);
+        if (!is_there) return false;
+    }
+    return true;
 }
 
 /* Or a piece of it that the program has mapped once more for ends of its own, as V8 does with its built-in procedures.

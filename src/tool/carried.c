@@ -106,7 +106,9 @@ void carried_run(void)
     client.counters = tool_counters_count();
     client.fork_parent = mutated ? mutator_forked : NULL;
     moved_hook((moved_hooks){.exec = follows ? NULL : before_exec,
-                             .exec_failed = follows ? NULL : tool_exec_failed,
+                             .exec_failed = follows   ? NULL
+                                            : mutated ? mutator_exec_failed
+                                                      : tool_exec_failed,
                              .flow_ends = tool_derive_flow_ends,
                              .report = tool_report_on_request,
                              .leaves = mutated ? NULL : tool_leaves,

@@ -90,6 +90,7 @@ typedef struct mutated_image { /* by procedure of the analysis */
     mutator_piece **in;     /* where it is in force */
     const char **why;       /* it is not, though it is wanted */
     const move_plan *fixed; /* procedures that have moved for good (finders); NULL: none */
+    bool is_gone;           /* it has been unmapped: nothing is written there */
 } mutated_image;
 
 typedef struct mutator_seen { /* a piece of the process's memory */
@@ -199,6 +200,7 @@ void mutator_revive(mutatee *, mutator_piece *); /* out of the list of these */
 /* Takes `marked` procedures of the image out where they are in force, and puts them in with what is wanted of them. */
 inl_status mutator_change_image(mutatee *, mutated_image *, uint8_t *marked, inl_error *);
 void mutator_piece_free(mutator_piece *);
+extern const char mutator_is_gone[]; /* why nothing is inserted there */
 
 /* --- mutator_bytes.c --- */
 /* What is there when nothing of the mutator's is, by the end of the change in work. false: it cannot be read. */

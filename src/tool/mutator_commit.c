@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 /* So many pieces that nobody needs are worth a search for who is still in them. */
 enum { ENOUGH_DEAD = 16 };
@@ -18,6 +19,42 @@ enum { ENOUGH_DEAD = 16 };
 static inl_status no_memory(inl_error *e) { return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory"); }
 
 /* --- what changes --- */
+
+/* Has it gone, and come again to the same place? Then nothing of what is in force there is. */
+static bool is_anew(mutatee *m, const mutated_image *mi)
+{
+    uint64_t at, value;
+    uint8_t bytes[MOVE_MOST_PATCH];
+    for (size_t k = 0; inl_map_next(&m->saved, &k, &at, &value);) {
+        const mutator_saved *saved = (const mutator_saved *)(uintptr_t)value;
+        if (at < mi->image->m->low || at >= mi->image->m->high) continue;
+        struct iovec here = {bytes, saved->size}, there = {(void *)at, saved->size};
+        return process_vm_readv(m->live.pid, &here, 1, &there, 1, 0) == saved->size &&
+               !memcmp(bytes, saved->bytes, saved->size);
+    }
+    return false;
+}
+
+/* Libraries come and go. What is inserted in one that has gone waits: should it be mapped at its place again, the next
+ * commit puts it in again. */
+static void see_unmapped(mutatee *m)
+{
+    inl_error ignored;
+    if (!m->images || live_read_maps(&m->live, &ignored) != INL_OK) return;
+    for (mutated_image *mi = m->images; mi; mi = mi->next) {
+        mi->is_gone = !live_has_image(&m->live, mi->image->m);
+        bool is_new = !mi->is_gone && is_anew(m, mi);
+        for (uint32_t i = 0; i < mi->cfg->proc_count; i++) {
+            if (mi->is_gone && mi->wanted[i]) mi->why[i] = mutator_is_gone;
+            if (is_new && mi->in[i]) mi->now[i] = ~mi->wanted[i];
+        }
+    }
+}
+
+static bool changes(const mutated_image *mi, uint32_t proc)
+{
+    return mi->is_gone ? mi->in[proc] != NULL : mi->wanted[proc] != mi->now[proc];
+}
 
 static inl_status change_images(mutatee *m, bool *changed, inl_error *e)
 {
@@ -27,7 +64,7 @@ static inl_status change_images(mutatee *m, bool *changed, inl_error *e)
         bool any = false;
         uint8_t *marked = calloc(mi->cfg->proc_count + 1u, 1);
         if (!marked) return no_memory(e);
-        for (uint32_t i = 0; i < mi->cfg->proc_count; i++) any |= marked[i] = mi->wanted[i] != mi->now[i];
+        for (uint32_t i = 0; i < mi->cfg->proc_count; i++) any |= marked[i] = changes(mi, i);
         if (any) s = mutator_change_image(m, mi, marked, e);
         *changed |= any;
         free(marked);
@@ -38,7 +75,8 @@ static inl_status change_images(mutatee *m, bool *changed, inl_error *e)
 static bool anything_changes(const mutatee *m)
 {
     for (const mutated_image *mi = m->images; mi; mi = mi->next)
-        if (memcmp(mi->wanted, mi->now, mi->cfg->proc_count * sizeof *mi->now)) return true;
+        for (uint32_t i = 0; i < mi->cfg->proc_count; i++)
+            if (changes(mi, i)) return true;
     return false;
 }
 
@@ -309,6 +347,7 @@ static inl_status commit(mutatee *m, inl_error *e)
     bool changed;
     analyse_ahead(m);
     inl_status s = mutator_read_wanted(m, e);
+    if (s == INL_OK) see_unmapped(m);
     if (s != INL_OK || !anything_changes(m)) {
         tool_ahead_end();
         return s;
@@ -330,7 +369,7 @@ static inl_status commit(mutatee *m, inl_error *e)
     m->heap_sent = tool_heap()->next;
     if (inl_page_up(m->heap_sent) > m->heap_mapped) m->heap_mapped = inl_page_up(m->heap_sent);
     for (mutated_image *mi = m->images; mi; mi = mi->next)
-        memcpy(mi->now, mi->wanted, mi->cfg->proc_count * sizeof *mi->now);
+        for (uint32_t i = 0; i < mi->cfg->proc_count; i++) mi->now[i] = mi->is_gone ? 0 : mi->wanted[i];
     return INL_OK;
 }
 

@@ -151,9 +151,19 @@ static void wait_to_be_followed(const char *path)
 static bool executes(const char *path, char *const argv[], void *arg)
 {
     (void)argv, (void)arg;
-    if (!run_self()->is_vfork_child) tell_named(INLAY_EVENT_EXEC, 0, path);
+    if (!run_self()->is_vfork_child) {
+        tool_now->mutating.executes = true;
+        tell_named(INLAY_EVENT_EXEC, 0, path);
+    }
     wait_to_be_followed(path);
     return true;
+}
+
+void mutator_exec_failed(run_thread *t)
+{
+    if (t->is_vfork_child) return;
+    tool_now->mutating.executes = false;
+    tell_named(INLAY_EVENT_EXEC, 1, NULL); /* it has not */
 }
 
 /* What the mutator and the process share is the child's own from now on: it counts for itself, if nobody has asked for
@@ -183,11 +193,12 @@ static void child_begins(void *arg)
     m->ring = NULL;
 }
 
+/* In front of an exec it may be the end, and what comes then has no word here. */
 static void ends(int status, void *arg)
 {
     (void)arg;
     mutator_ring *r = tool_now->mutating.ring;
-    if (!r || tool_now->mutating.is_child) return;
+    if (!r || tool_now->mutating.is_child || tool_now->mutating.executes) return;
     r->status = (uint32_t)status;
     __atomic_store_n(&r->ended, 1, __ATOMIC_RELEASE);
 }

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -110,7 +112,7 @@ static bool take_record(mutatee *m, const ring_record *r, mutator_watching *w, i
     if (v->kind == INLAY_EVENT_FORK && m->shares) mutator_note_child(m, (int)v->number);
     if (v->kind == INLAY_EVENT_EXEC) { /* perhaps: the socket's end tells */
         free(m->exec_path);
-        m->exec_path = v->name ? strdup(v->name) : NULL;
+        m->exec_path = v->name && !record.number ? strdup(v->name) : NULL; /* 1: the kernel did not */
         return false;
     }
     return v->kind < INLAY_EVENT_KINDS && m->kinds >> v->kind & 1;
@@ -159,9 +161,17 @@ static bool is_another(const mutatee *m)
            (m->is_former || !live_is_held_by(m->live.pid, &tool_now->mutating.self));
 }
 
+/* The program is executed, and its end has come before anybody has looked. A process that ends by itself says so;
+ * SIGKILL may have come in front of the exec. */
+static bool has_been_another(const mutatee *m)
+{
+    return m->exec_path && m->ring && !m->follows && !__atomic_load_n(&m->ring->ended, __ATOMIC_ACQUIRE) &&
+           !(WIFSIGNALED(m->status) && WTERMSIG(m->status) == SIGKILL);
+}
+
 static bool find_exec(mutatee *m, mutator_watching *w, inlay_event *v)
 {
-    if (!has_memory(m) || m->has_execed) return false;
+    if (m->has_execed || !(m->has_ended ? has_been_another(m) : has_memory(m))) return false;
     m->has_execed = true;
     *v = (inlay_event){.kind = INLAY_EVENT_EXEC, .process = &m->process, .pid = m->live.pid, .tid = m->live.pid};
     if (m->exec_path && keep(w, m->exec_path, strlen(m->exec_path))) v->name = w->kept;
@@ -188,6 +198,7 @@ static bool next_of(mutatee *m, mutator_watching *w, inlay_event *v)
 {
     bool ended = m->end_watched && !m->end_told && mutator_has_ended(m);
     if (from_ring(m, w, v)) return true;
+    if (ended && find_exec(m, w, v)) return true;
     if (m->socket >= 0) {
         bool is_open = drain(m);
         if (m->ring) __atomic_store_n(&m->ring->told, 0, __ATOMIC_SEQ_CST);

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+const char mutator_is_gone[] = "it is not mapped any more";
+
 static inl_status no_memory(inl_error *e) { return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory"); }
 
 /* --- the target: everything is recorded --- */
@@ -79,14 +81,15 @@ static inl_status commit(void *arg, const move_delta *d, inl_error *e)
     return s == INL_OK ? record_links(p, d, e) : s;
 }
 
-static inl_status restore(mutatee *m, const move_patch *x, inl_error *e)
+/* writes: false where the image is not there any more. */
+static inl_status restore(mutatee *m, const move_patch *x, bool writes, inl_error *e)
 {
     uint64_t found;
     if (!inl_map_get(&m->saved, x->at.at, &found)) return inl_fail(e, INL_ERR_USAGE, "a patch is not there");
     mutator_saved *saved = (mutator_saved *)(uintptr_t)found;
     live_patch one = {.at = x->at.at, .size = saved->size};
     memcpy(one.bytes, saved->bytes, saved->size);
-    bool good = inl_vec_push(&m->change.patches, one);
+    bool good = !writes || inl_vec_push(&m->change.patches, one);
     mutator_disown(m, x->at.at, saved->bytes, saved->size);
     inl_map_remove(&m->saved, x->at.at);
     free(saved);
@@ -97,7 +100,8 @@ static inl_status take_back(void *arg, const move_delta *d, inl_error *e)
 {
     mutator_piece *p = arg;
     inl_status s = INL_OK;
-    for (size_t i = 0; i < d->patch_count && s == INL_OK; i++) s = restore(p->of, &d->patches[i], e);
+    bool writes = !mutator_image(p->of, p->image)->is_gone;
+    for (size_t i = 0; i < d->patch_count && s == INL_OK; i++) s = restore(p->of, &d->patches[i], writes, e);
     return s == INL_OK ? record_links(p, d, e) : s;
 }
 
@@ -127,7 +131,7 @@ static bool is_wanted(void *arg, const cfg_program *cfg, uint32_t proc)
 {
     const planning *p = arg;
     (void)cfg;
-    return p->marked[proc] && p->mi->wanted[proc] && !is_fixed(p->mi, proc);
+    return p->marked[proc] && p->mi->wanted[proc] && !p->mi->is_gone && !is_fixed(p->mi, proc);
 }
 
 static void instrument(void *arg, const cfg_program *cfg, uint32_t proc, weave_run *run)
@@ -308,6 +312,7 @@ static void say_why(mutated_image *mi, const mutator_piece *p, const uint8_t *ma
         mi->why[i] = NULL;
         if (!mi->wanted[i] || (p && p->plan->procs[i].new_addr)) continue;
         mi->why[i] = is_fixed(mi, i) ? "unwinders ask it for new code, so it has moved for good" : NULL;
+        if (mi->is_gone) mi->why[i] = mutator_is_gone;
         if (!mi->why[i] && p) mi->why[i] = p->plan->procs[i].reason;
         if (!mi->why[i]) mi->why[i] = "its jump would lie where another's lies";
     }

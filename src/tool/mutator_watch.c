@@ -197,6 +197,13 @@ void mutator_tell_kinds(mutatee *m)
     if (m->ring) __atomic_store_n(&m->ring->kinds, kinds, __ATOMIC_RELEASE);
 }
 
+/* What has come since the process was attached to, when nobody told it. */
+static void see_images(mutatee *m)
+{
+    inl_error ignored;
+    if (live_read_maps(&m->live, &ignored) == INL_OK) live_find_images(&m->live, m->modules, &ignored);
+}
+
 bool inlay_process_watch(inlay_process *p, unsigned kinds)
 {
     mutatee *m = mutatee_of(p);
@@ -206,8 +213,10 @@ bool inlay_process_watch(inlay_process *p, unsigned kinds)
     inl_status s = watch_end(m, &e);
     if (s == INL_OK && kinds & ~INLAY_EVENTS(EXIT)) s = open_channel(m, &e);
     if (s != INL_OK) return mutator_fail(&e);
+    bool begins = kinds & ~m->kinds & INLAY_EVENTS(LIBRARY_LOADED);
     m->kinds = kinds;
     mutator_tell_kinds(m);
+    if (begins) see_images(m);
     return true;
 }
 

@@ -582,6 +582,7 @@ typedef struct tool_mutating {
     struct mutator_ring *ring;
     int socket;
     bool is_child; /* the ring is that of a process which this one was forked by, or by whose children */
+    bool executes; /* another program, if the kernel does */
 } tool_mutating;
 /* From now on calls that name no process mean this one. */
 void tool_process_mean(inlay_process *);
@@ -601,6 +602,7 @@ inlay_expr mutator_same(const snippet *like); /* the one that is equal */
 bool mutator_shares(const void *);            /* is it memory of inlay_process_share? */
 /* In the process: what callbacks do not tell. */
 void mutator_forked(void *arg, run_thread *, int child);
+void mutator_exec_failed(run_thread *);
 void mutator_listed(const char *name, uint64_t bias, bool gone);
 
 typedef struct tool_kept {         /* translations from run to run (kept.c) */

@@ -160,6 +160,44 @@ def io(place, engine):
     need(all(int(n) > 0 for n in re.findall(r", (\d+) cycles", got)) and "cycles" in got, got)
 
 
+BEHIND = """
+    .globl main
+main: sub $8, %rsp
+    xor %esi, %esi
+    xor %edx, %edx
+    cmp $9, %edi
+    jne there
+    mov $1, %edi
+    call write@PLT
+there: xor %eax, %eax
+    add $8, %rsp
+    ret
+    .section .note.GNU-stack
+"""
+
+
+def behind(place, engine):
+    """No end of a call is seen where another way leads behind it: that call is named, and nothing else is said."""
+    with open(f"{place.folder}/behind.S", "w") as f:
+        f.write(BEHIND)
+    program = place.programs["behind"] = f"{place.folder}/behind"
+    place.call("gcc", "-no-pie", "-Wl,-z,lazy", "behind.S", "-o", program)
+    symbols = place.call("nm", program).stdout
+    called = int(re.search(r"(\w+) t there", symbols)[1], 16) - 5
+    with open(f"{place.folder}/ends.c", "w") as f:
+        f.write("#include <stdio.h>\n#include <instrument.h>\nInstrument(int c, char **v, Obj *o) { Proc *p;"
+                "AddCallProto(\"There()\"); for (p = GetFirstObjProc(o); p; p = GetNextProc(p))"
+                "if (!ProcName(p) || strstr(ProcName(p), \"@plt\")) AddCallProc(p, ProcAfter, \"There\"); }")
+    with open(f"{place.folder}/there.c", "w") as f:
+        f.write("void There() {}\n")
+    argv = ("-include", "string.h", "ends.c", "there.c", "-o", "behind.out", f"--engine={engine}")
+    said = place.call(place.inlay, "atom", program, *argv).stderr
+    if engine == "jit":
+        said = place.call("./behind.out").stderr
+    told = re.findall("AddCallProc: (.*)", said)
+    need(told == [f"nothing can be added behind the call at {called:#x}: other ways lead there too"], said)
+
+
 def gprof(place, engine):
     got = place.result("gprof", "sample", engine, GPROF_CALLS_ONLY="1")
     for line in ("fib +177 calls", "leaf +4 calls", "twice +2 calls", "main +1 calls"):
@@ -561,7 +599,7 @@ def mistakes(place, engine):
         need(place.call(place.inlay, "atom", *argv, status=None).returncode == 2, f"usage: {argv}")
 
 
-TESTS = (read, prof, cache, dyn, memory, keeps, audit, io, gprof, trace, order, places, query, doubles, threads,
+TESTS = (read, prof, cache, dyn, memory, keeps, audit, io, behind, gprof, trace, order, places, query, doubles, threads,
          names, facts, resolved, shared, tables, sums, waiting, code, behaves, description, compilers, at_once, mistakes)
 
 

@@ -70,6 +70,9 @@ error 'unknown option before'  2 'bogus'                     "$inlay" run --bogu
 error 'unknown option of tool' 2 'bogus'                     "$inlay" run null --bogus -- true
 error 'bad format'             2 'format'                    "$inlay" run null --format=xml -- true
 error 'tool missing'           1 "no tool named 'nonesuch'"  "$inlay" run nonesuch -- true
+head -c 3000000 "$build/tools/null" >"$scratch/cut"
+chmod +x "$scratch/cut"
+error 'tool is cut short'      1 'cut short'                 "$inlay" run "$scratch/cut" -- true
 error 'tool is no tool'        1 'not an Inlay tool'         "$inlay" run /bin/ls -- true
 error 'tool is a folder'       1 'not an executable'         "$inlay" run /tmp -- true
 
@@ -84,6 +87,21 @@ error 'info: bad format'       2 'format'                    "$inlay" info --for
 error 'info of no program'     1 'not an ELF file'           "$inlay" info /etc/passwd
 error 'info: missing file'     1 'nonesuch'                  "$inlay" info "$scratch/nonesuch"
 error 'info: full disk'        1 'No space left'             "$inlay" info /bin/ls -o /dev/full
+for word in tools ps help; do
+    error "$word: full disk"   1 'standard output: No space' sh -c '"$0" "$1" >/dev/full' "$inlay" $word
+    error "$word: closed"      1 'standard output: Bad file' sh -c '"$0" "$1" >&-' "$inlay" $word
+done
+echo '{"tool": "inscount", "program": "p", "pid": 1, "instructions": 3}' >"$scratch/sum"
+check 'merge: options behind'  0 '"instructions": 6'         sh -c '"$0" merge "$1" "$1" -o "$2" && cat "$2"' \
+    "$inlay" "$scratch/sum" "$scratch/sums"
+error 'merge: bad option'      2 'bogus'                     "$inlay" merge "$scratch/sum" --bogus
+line="$scratch/a
+line"
+cp /bin/true "$line"
+for engine in jit live; do
+    check "a program with a line's end in its name: $engine" 0 '"image": "a\\nline"' \
+        "$inlay" run --engine=$engine calls --format=json -- "$line"
+done
 
 mkdir "$scratch/folder"
 echo data >"$scratch/data"
@@ -256,6 +274,16 @@ check 'strict before the tool' 0 'instructions'              "$inlay" run --stri
 check 'cache: help'            0 'usage: inlay cache'        sh -c "'$inlay' cache --help 2>/dev/null"
 check 'no such image'          0 "warning: --image 'no\*such' matches no image" "$inlay" run inscount --image 'no*such' -- true
 check 'snippet: nearly a name'    0 "no point 'maloc' has been met; near it are 'malloc'" "$inlay" snippet maloc 1 -- true
+cat >"$scratch/clone.c" <<'end'
+void odd(int *) __asm__("_Z3oddPi.constprop.0");
+__attribute__((noinline, noclone)) void odd(int *p) { ++*p; }
+int main(void) { int n = 0; odd(&n); return n - 1; }
+end
+cc -O1 "$scratch/clone.c" -o "$scratch/clone"
+check 'snippet: a clone is another' 0 "no point 'odd' .*there is 'odd(int\*) \[clone .constprop.0\]' (clone)" \
+    "$inlay" snippet odd 1 -- "$scratch/clone"
+check "snippet: a clone's name" 0 'n = 1' \
+    "$inlay" snippet 'odd(int*) [clone .constprop.0]' 'static long n; n++' -- "$scratch/clone"
 check 'snippet: not executed'  0 "no point 'pwrite:exit' has been met: 'pwrite' (libc.so.6) is there, but has not been executed" "$inlay" snippet pwrite:exit 1 -- true
 check 'snippet: not looked at' 0 "no point 'write' has been met: 'write' (libc.so.6) is left out" "$inlay" snippet --image=echo write 1 -- echo
 check 'snippet: not so one'    0 "no point 'write:loops' has been met: 'write' (libc.so.6) has none of that kind" "$inlay" snippet write:loops 1 -- echo
@@ -297,6 +325,10 @@ check 'live: what is left'     0 "larger: not instrumented, however often it run
 check 'rewrite: --rewrite=OUT' 0 'blocks executed'           sh -c "'$build/tools/bbcount' --rewrite='$scratch/out3' -- '$scratch/program' && '$scratch/out3'"
 
 check 'inlay cc'               0 ''                          sh -c "'$inlay' cc -Wall mytool.c -o mytool; echo"
+printf '#include <inlay.h>\nint main(int n, char **v) { inlay_init(&n, &v, "strict"); return inlay_start(); }\n' >"$scratch/strict.c"
+for dialect in c99 c11 c17; do
+    check "strict $dialect"        0 made                        sh -c "'$inlay' cc -std=$dialect -Wall -Wextra -Werror '$scratch/strict.c' -o '$scratch/strict' && '$scratch/strict' -- true && echo made"
+done
 check 'a compiler of two words' 0 ''                         sh -c "CC='env gcc' '$inlay' cc -Wall mytool.c -o mytool && ./mytool --help | grep -q . ; echo"
 # What the tool itself finds wrong with its options.
 for engine in jit live; do

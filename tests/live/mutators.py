@@ -20,7 +20,7 @@ sys.path[:0] = [f"{HERE}/../support", HERE]
 import driver  # noqa: E402
 from run import LIMIT, PROGRAMS, TALK, Conversation  # noqa: E402
 
-QUICK = "talks-dynamic,talks-static,python,events-threads,events-exec,events-libraries,breakpoint,lost,once-dynamic,once-static,once-python,create,create-killed," \
+QUICK = "talks-dynamic,talks-static,python,events-threads,events-exec,events-libraries,gone,breakpoint,lost,once-dynamic,once-static,once-python,create,create-killed," \
         "create-wrong,create-dynamic,create-static,removed,order,stopped,left,several,example,wrong"
 # Procedures that are at work between two lines.
 BUSY = {"python": ("PyObject_Malloc", "PyList_Append", "malloc"), "bash": ("xmalloc", "fork", "malloc"),
@@ -633,6 +633,27 @@ class Mutators:
                 elif says == "exit" and last[3] != signal.SIGKILL:
                     raise driver.Failed("it was killed", repr(last))
                 c.process.kill()
+        self.events_of_exec_after_all()
+
+    def events_of_exec_after_all(self):
+        """Nobody looks before the other program has ended, too; or before the end of one that could not execute any."""
+        bad = f"{self.folder}/bad"
+        with open(bad, "w", encoding="utf-8") as f:
+            f.write("#!/no/such\n")
+        os.chmod(bad, 0o755)
+        fails = f"import os\ntry: os.execv('{bad}', ['bad'])\nexcept OSError: print(flush=True)\n"
+        for command, kinds, status in (
+                (["bash", "-c", "echo; read x; exec sh -c 'exit 7'"], ["exec", "exit"], 7 << 8),
+                ([sys.executable, "-c", f"print(flush=True)\ninput()\n{fails}\nos._exit(5)"], ["exit"], 5 << 8),
+                ([sys.executable, "-c", f"print(flush=True)\ninput()\n{fails}\nos.kill(os.getpid(), 9)"], ["exit"], 9)):
+            with Conversation(command, driver.fresh(f"{self.folder}/exec")) as c, Mutator(self.program) as m:
+                c.has_answered(1)
+                m.does(f"attach {c.process.pid}", "watch exec exit")
+                c.say("x")
+                os.waitid(os.P_PID, c.process.pid, os.WEXITED | os.WNOWAIT)
+                seen = self.events(m, "exit")
+                if [e[0] for e in seen] != kinds or seen[-1][3] != status:
+                    raise driver.Failed(f"it should be {kinds}, with status {status}", repr(seen))
 
     def events_of_libraries(self):
         """A library that comes and goes; what is inserted in it counts."""
@@ -645,10 +666,10 @@ class Mutators:
         with Conversation(["python3", "-c", code], driver.fresh(f"{self.folder}/library")) as c, \
                 Mutator(self.program) as m:
             c.has_answered(1)
-            m.does(f"attach {c.process.pid}", "watch loaded unloaded exit")
-            c.say("load")
-            if "libbz2" not in self.events(m, "loaded")[-1][5]:
-                raise driver.Failed("libbz2 is loaded")
+            m.does(f"attach {c.process.pid}")
+            c.say("load")  # of what comes before it is watched nobody tells, and it is known from then on
+            c.has_answered(2)
+            m.does("watch loaded unloaded exit")
             m.does("share BZ2_bzlibVersion")
             m.does("commit")
             c.say("call", "call")
@@ -660,6 +681,62 @@ class Mutators:
                 raise driver.Failed("libbz2 is unloaded")
             c.end()
             self.events(m, "exit")
+
+    def gone(self):
+        """What is inserted in a library that goes is in nobody's way, can be removed, and is there again when the library
+        is at the same place again."""
+        code = ("import ctypes, _ctypes, sys\nprint(flush=True)\n"
+                "for line in sys.stdin:\n"
+                "    if line == 'load\\n': h = ctypes.CDLL('libbz2.so.1.0'); h.BZ2_bzlibVersion.restype = ctypes.c_char_p\n"
+                "    elif line == 'call\\n': h.BZ2_bzlibVersion()\n"
+                "    else: _ctypes.dlclose(h._handle)\n"
+                "    print(line.strip(), flush=True)\n")
+        said = 1
+        with Conversation(["python3", "-c", code], driver.fresh(f"{self.folder}/gone")) as c, Mutator(self.program) as m:
+            def tells(word):
+                nonlocal said
+                said += 1
+                c.say(word)
+                c.has_answered(said)
+
+            c.has_answered(1)
+            m.does(f"attach {c.process.pid}", "watch loaded unloaded exit")
+            tells("load")
+            loaded = self.events(m, "loaded")[-1]
+            if "libbz2" not in loaded[5]:
+                raise driver.Failed("libbz2 is loaded", repr(loaded))
+            place = loaded[3]
+            within = m.inserts("entry", "BZ2_bzlibVersion", "static long of_library; of_library++")[0]
+            m.does("commit")
+            tells("call")
+            tells("unload")
+            other = m.inserts("entry", "PyFile_WriteObject", "static long of_program; of_program++")[0]
+            m.does("commit")
+            if "not mapped" not in m.asks("why BZ2_bzlibVersion"):
+                raise driver.Failed("why it is not instrumented", m.asks("why BZ2_bzlibVersion"))
+            tells("load")
+            if self.events(m, "loaded")[-1][3] == place:
+                m.does("commit")
+                tells("call")
+                if m.number("of_library") != 2:
+                    raise driver.Failed("BZ2_bzlibVersion was called twice", m.asks("read of_library"))
+                tells("unload")  # and nobody looks before it is back
+                tells("load")
+                m.does("commit")
+                tells("call")
+                if m.number("of_library") != 3:
+                    raise driver.Failed("BZ2_bzlibVersion was called three times", m.asks("read of_library"))
+            tells("unload")
+            again = m.inserts("exit", "BZ2_bzlibVersion", "static long more; more++")[0]
+            m.does("commit", f"remove {again}", f"remove {within}", "commit")
+            was = m.number("of_program")
+            tells("load")
+            if m.number("of_program") <= was:
+                raise driver.Failed("what is inserted elsewhere counts no more")
+            m.does(f"remove {other}", "commit", "out")
+            tells("call")
+            if c.end()[1] != 0:
+                raise driver.Failed("it does not end as it was", repr(c.end()))
 
     def breakpoint(self):
         """A thread waits, is told of, and goes on; other threads run meanwhile. When the mutator is killed it goes on by
@@ -729,6 +806,7 @@ def tests(of):
     for form in ("dynamic", "no-pie", "static", "static-pie"):
         yield f"once-{form}", lambda form=form: of.once(form)
     yield "once-python", of.once_python
+    yield "gone", of.gone
     yield "breakpoint", of.breakpoint
     yield "lost", of.lost
     yield "create", of.create

@@ -45,6 +45,11 @@ class derived : public base, public other_base {
     };
     space::point corners[3];
     int (*chosen)(int);
+    struct part_of { /* of a unit of its own, in a class that has one */
+        long mass;
+        part_of *next;
+        enum kind { worst = -5, best } how;
+    } parts[2];
     __attribute__((noinline)) long method(int by);
     virtual ~derived() {}
 };
@@ -80,6 +85,8 @@ static void *work(void *p)
     d.id = 40, d.base::shared = 41, d.weight = 2.5, d.shared = 42, d.low = 5, d.high = 300, d.whole = 0x01020304;
     for (short i = 0; i < 3; i++) d.corners[i] = {i, (short)(10 * i)};
     d.chosen = twice;
+    d.parts[0] = {7, &d.parts[1], derived::part_of::best};
+    d.parts[1] = {8, nullptr, derived::part_of::worst};
     for (int i = 0; i < 6; i++) hit(i, &d);
     *(long *)p += d.method(2) + overloaded(1) + (long)overloaded(1.5) + space::mixed(2, d.corners[1]) +
                   space::large.get(1) + d.corners[2].sum();

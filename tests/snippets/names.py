@@ -30,6 +30,8 @@ ROWS = (
      " f = d->part[3]; d->high = e; g = d->whole", {"a": None, "b": 42, "w": 2.5, "c": 5, "e": 300, "f": 1, "g": 0x01020304}),
     ("hit", "static long a, b, c, e; if (n == 1) { a = (*d->chosen)(21); b = `overloaded(int)`(4); c = (long)`overloaded(double)`(4.5);"
      " e = space::mixed(3, &d->corners[1]); }", {"a": 42, "b": 5, "c": 9, "e": 13}),
+    ("hit", "static long a, b, c, e, f; a = d->parts[1].mass; b = d->parts[0].next == &d->parts[1]; c = sizeof(d->parts);"
+     " e = d->parts[0].next->how; f = d->parts[1].how < 0", {"a": 8, "b": 1, "c": 48, "e": -5, "f": 1}),
     ("derived::method", "static long a, b, c; a = id; b = this->shared + shared; c = corners[1].y; if (by == 2) whole += 1",
      {"a": None, "b": 84, "c": 10}),
     ("space::box<long>::get", "static long a; a = held + count * 10000 + add", {"a": 51001}),
@@ -39,12 +41,17 @@ WRONG = (("hit", "overloaded(1)", b"several of that name"), ("hit", "space::noth
          ("hit", "text = 1", b"struct"), ("hit", "space::point::nothing", b"not known"))
 BUILDS = {f"{cc}-{o[1:]}-dwarf{v}": [cc, o, f"-gdwarf-{v}"] for cc in ("g++", "clang++") for o in ("-O0", "-O2") for v in (4, 5)}
 BUILDS |= {"g++-no-pie": ["g++", "-O1", "-g", "-no-pie"], "g++-static": ["g++", "-O1", "-g", "-static"]}
+# Types in units of their own, named by signatures.
+BUILDS |= {f"{cc}-types-dwarf{v}": [cc, "-O1", "-fdebug-types-section", f"-gdwarf-{v}"] for cc in ("g++", "clang++") for v in (4, 5)}
 # Debug information in .dwo files, or in a package of them beside the program, made by that command. (dwp of binutils 2.40
 # crashes where it is DWARF 5.)
 SPLIT = {f"{cc}-split-dwarf{v}{'-' + with_ if with_ else ''}": ([cc, "-O1", "-gsplit-dwarf", f"-gdwarf-{v}"], with_)
          for cc in ("g++", "clang++") for v in (4, 5) for with_ in ("", "dwp", "llvm-dwp") if (v, with_) != (5, "dwp")}
 BUILDS |= {name: command for name, (command, _) in SPLIT.items()}
-QUICK = "g++-O2-dwarf5,g++-split-dwarf5-llvm-dwp,clang++-split-dwarf4-dwp"
+# gcc gives each such type a section of its own in the .dwo file, of which libdw reads one.
+BUILDS |= {f"clang++-split-types-dwarf{v}": ["clang++", "-O1", "-gsplit-dwarf", "-fdebug-types-section", f"-gdwarf-{v}"]
+           for v in (4, 5)}
+QUICK = "g++-O2-dwarf5,g++-types-dwarf4,clang++-types-dwarf5,clang++-split-types-dwarf5,g++-split-dwarf5-llvm-dwp,clang++-split-dwarf4-dwp"
 
 
 def values(report):

@@ -48,6 +48,8 @@ static void test_kinds(void **unused)
     assert_true(l.shared);
     assert_string_equal(l.device, "fd:01");
     assert_string_equal(l.name, "/a b\\012c (deleted)");
+    inl_maps_name_unescape(l.name);
+    assert_string_equal(l.name, "/a b\nc (deleted)");
     char wrong[][64] = {
         "", "Size:  4 kB", "7f00-8f00", "7f00 8f00 r--p 0 0:0 0 ", "7f00-8f00 r--p 0 0:0", "7f00-8f00 r-- 0 0:0 1 "};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_false(inl_maps_line_read(wrong[i], &l));

@@ -238,6 +238,22 @@ static void nothing_without_debug_information(void **state)
     image_close(im);
 }
 
+/* Whole images are seen from nowhere: each unit has its own language's words. */
+static void words_before_names_are_those_of_the_language(void **state)
+{
+    (void)state;
+    static const char tagged[] = "struct tagged { int a; } it; int main(void) { return it.a; }";
+    image *im = sample_open(sample_build(SAMPLE_CC, "words", "c", tagged, "-g -O0"));
+    assert_non_null(image_ctype_named(im, 0, "struct tagged"));
+    assert_null(image_ctype_named(im, 0, "tagged"));
+    image_close(im);
+    if (!sample_shell("g++ --version > /dev/null 2>&1") || strcmp(SAMPLE_CC, "cc") != 0) return;
+    im = sample_open(sample_build("g++", "none", "cc", tagged, "-g -O0"));
+    assert_non_null(image_ctype_named(im, 0, "tagged"));
+    assert_ptr_equal(image_ctype_named(im, 0, "tagged"), image_ctype_named(im, 0, "struct tagged"));
+    image_close(im);
+}
+
 static void types_are_spelled(void **state)
 {
     (void)state;
@@ -258,6 +274,7 @@ int main(void)
         cmocka_unit_test(as_the_compiler_says),
         cmocka_unit_test(a_local_is_where_the_debugger_finds_it),
         cmocka_unit_test(nothing_without_debug_information),
+        cmocka_unit_test(words_before_names_are_those_of_the_language),
         cmocka_unit_test(types_are_spelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
