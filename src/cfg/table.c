@@ -36,6 +36,7 @@ typedef struct form {
     uint8_t entry_size, shift;
     bool unsigned_entry;
     bool single;          /* always the same entry is read */
+    bool unusual;         /* no compiler writes it so */
     bool leaps;           /* the jump is written as something else (thunks.c) */
     bool pushed, returns; /* ... its target is pushed first; it is a return */
     bool popped;          /* its target is what has just been on top of the stack, as a return's */
@@ -153,7 +154,8 @@ static bool entry_load(cfg_view *v, unsigned reg, cfg_point at, const isa_mem *u
     cfg_def d;
     cfg_shape s;
     if (!single_def(v, reg, at, &d, &s)) return false;
-    small |= s.sem == SEM_MOVZX && s.src.kind == ISA_OPERAND_MEM;
+    f->unusual = !small && s.sem == SEM_MOVZX && s.src.kind == ISA_OPERAND_MEM;
+    small |= f->unusual;
     if (small ? !small_load(&s, use, f) : !wide_load(v, &d, &s)) return false;
     if (!s.has_mem || s.src.kind != ISA_OPERAND_MEM || s.mem.segment) return false;
     f->entry_size = (uint8_t)s.mem.size;
@@ -189,6 +191,7 @@ static form relative(cfg_view *v, const isa_mem *sum, cfg_point at)
         f.base = c.value + (uint64_t)sum->disp;
         begin_at_base(&f);
         if (sum->disp || (f.base == f.table && f.named_at != c.named_at)) f.named_at = 0;
+        f.unusual |= sum->disp != 0;
         return f;
     }
     return just(FORM_COMPUTED);
@@ -392,13 +395,17 @@ static void begin_inside(const cfg_view *v, form *f)
     f->named_at = 0;
 }
 
-/* Code that no unwind table describes, in an image where some is described, was written by hand. There tables' names
- * are not their begins (what is never asked for is left out), and so not the ends of other tables either. */
-static bool is_by_hand(const cfg_view *v)
+/* Code that no unwind table describes, in an image where some is described, and that counts by a number of bits or
+ * reads its table as no compiler does, was written by hand. There tables' names are not their begins (what is never
+ * asked for is left out), and so not the ends of other tables either. */
+static bool is_by_hand(cfg_view *v, const form *f)
 {
     const image_unwind_range *ranges;
     image *im = v->work->image;
-    return image_unwind_ranges(im, &ranges) && !image_unwind_at(im, v->work->procs.items[v->proc].addr);
+    cfg_def d;
+    cfg_shape s;
+    if (!image_unwind_ranges(im, &ranges) || image_unwind_at(im, v->work->procs.items[v->proc].addr)) return false;
+    return f->unusual || (f->index < 64 && single_def(v, f->index, f->load, &d, &s) && s.sem == SEM_SCAN);
 }
 
 /* False: not yet. */
@@ -421,7 +428,7 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
         if (limit.count > f->skipped) limit.count -= f->skipped;
         else limit = (cfg_limit){0};
     }
-    const bool by_hand = is_by_hand(v);
+    const bool by_hand = is_by_hand(v, f);
     if (!by_hand) limit = cfg_limit_of_table(w, &t, limit);
     if (limit.kind != CFG_LIMIT_COMPARED && !open_ended && i->way == WAY_NEW) return false;
     bool known = !(by_hand && limit.kind == CFG_LIMIT_NONE) && cfg_read_table(v, &t, limit);

@@ -36,7 +36,7 @@ enum {
 typedef enum cfg_sem { /* what matters of an instruction to whoever follows values */
     SEM_OTHER, SEM_MOV, SEM_LEA, SEM_MOVSX, SEM_MOVZX, SEM_ADD, SEM_SUB, SEM_AND, SEM_XOR, SEM_CMP,
     SEM_TEST, SEM_SHL, SEM_SHR, SEM_PUSH, SEM_POP, SEM_LEAVE, SEM_CDQE, SEM_NOP, SEM_INT3, SEM_HALT, SEM_INC,
-    SEM_SELECT, SEM_SYSCALL,
+    SEM_SELECT, SEM_SCAN, SEM_SYSCALL,
 } cfg_sem;
 /* clang-format on */
 

@@ -102,7 +102,8 @@ static const char source[] =
     /* the first entries are another's, as the index is never so small */
     PROC_WITH("begins_late", "mov %edi,%edi\n", NUMBERS EIGHT("begins_late"))
     /* no unwind table describes it */
-    ".text\n.p2align 4\n.globl by_hand\n.type by_hand,@function\nby_hand: mov %edi,%edi\nlea by_hand_table(%rip),%rdx\n"
+    ".text\n.p2align 4\n.globl by_hand\n.type by_hand,@function\nby_hand: tzcnt %edi,%edi\nlea "
+    "by_hand_table(%rip),%rdx\n"
     "movslq (%rdx,%rdi,4),%rax\nadd %rdx,%rax\njmp *%rax\n" CASE("by_hand", "0") CASE("by_hand", "1")
         CASE("by_hand", "2")
             CASE("by_hand", "3") ".size by_hand,.-by_hand\n.p2align 4\nby_hand_table:\n" FOUR("by_hand")

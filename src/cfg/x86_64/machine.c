@@ -121,6 +121,7 @@ const cfg_machine cfg_machine_x86_64 = {
         [SEM_SELECT] = LIST("cmovo", "cmovno", "cmovb", "cmovnb", "cmovz", "cmovnz", "cmovbe", "cmovnbe", "cmovs",
                             "cmovns", "cmovp", "cmovnp", "cmovl", "cmovnl", "cmovle", "cmovnle"),
         [SEM_SYSCALL] = LIST("syscall"),
+        [SEM_SCAN] = LIST("bsf", "bsr", "tzcnt", "lzcnt"),
     },
     .conds = {.at_most = X86_BE, .below = X86_B, .equal = X86_E},
     .skippable = skippable,
