@@ -27,6 +27,7 @@ typedef struct noted { /* in front of the instruction, by this thread */
     uint64_t value, next;
     uint64_t behind, stack; /* of the last call */
     uint64_t returns_to, result;
+    uint64_t entry; /* of a jump table, that has been loaded */
 } noted;
 
 static inlay_local *local;
@@ -165,22 +166,29 @@ static void table_jump(inlay_insn *last)
                      inlay_call(entry_is, inlay_pc(), inlay_memory_value(0), inlay_branch_target()));
 }
 
-/* mov table(,%rax,8),%rax ; jmp *%rax: likewise. */
+/* mov table(,%rax,8),%rax ... jmp *%rax: likewise. */
 static inlay_insn *table_load(inlay_block *block)
 {
-    inlay_insn *last = inlay_block_last(block), *in = inlay_block_first(block);
+    inlay_insn *last = inlay_block_last(block), *found = NULL;
     if (!inlay_insn_is_indirect(last) || inlay_insn_is_call(last) || inlay_insn_memory_count(last)) return NULL;
-    while (in && inlay_insn_next(in) != last) in = inlay_insn_next(in);
-    if (!in || strcmp(inlay_opcode_name(inlay_insn_opcode(in)), "mov") || !inlay_insn_memory_count(in)) return NULL;
-    inlay_address a = inlay_insn_address_of(in, 0);
-    return a.base < 0 && a.index >= 0 ? in : NULL;
+    inlay_operand to = inlay_insn_operand(last, 0);
+    for (inlay_insn *in = inlay_block_first(block); in && in != last; in = inlay_insn_next(in)) {
+        if (strcmp(inlay_opcode_name(inlay_insn_opcode(in)), "mov") || !inlay_insn_memory_count(in)) continue;
+        inlay_operand loaded = inlay_insn_operand(in, 0);
+        inlay_address a = inlay_insn_address_of(in, 0);
+        if (is_general(&loaded) && is_general(&to) && loaded.reg == to.reg && a.base < 0 && a.index >= 0) found = in;
+    }
+    return found;
 }
+
+static void note_entry(noted *n, uint64_t entry) { n->entry = entry; }
+static void check_entry(noted *n, uint64_t pc, uint64_t target) { tell(JUMP, pc, target, n->entry); }
 
 static void loaded_jump(inlay_insn *load, inlay_insn *jump)
 {
-    inlay_insert(inlay_before(load), inlay_call(note, inlay_local_address(local), inlay_memory_value(0)));
-    inlay_insert(inlay_before(jump), inlay_call(check, inlay_local_address(local), inlay_const(JUMP), inlay_pc(),
-                                                inlay_branch_target(), inlay_const(8)));
+    inlay_expr where = inlay_local_address(local);
+    inlay_insert(inlay_before(load), inlay_call(note_entry, where, inlay_memory_value(0)));
+    inlay_insert(inlay_before(jump), inlay_call(check_entry, where, inlay_pc(), inlay_branch_target()));
 }
 
 static void each_block(inlay_block *block, void *arg)
