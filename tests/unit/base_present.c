@@ -32,7 +32,7 @@ static void note(void *arg, uint64_t low, uint64_t high)
 static void test_own(void **unused)
 {
     (void)unused;
-    const uint64_t size = 1ull << 42, last = size / INL_PAGE - 1;
+    const uint64_t size = 1ull << 33, last = size / INL_PAGE - 1;
     int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pagemap < 0 || p == MAP_FAILED) skip();
