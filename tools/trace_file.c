@@ -24,10 +24,19 @@
  * price is for four times as many records then. */
 enum { WINDOW = 64 << 10, LARGE = 256 << 10, LARGE_AFTER = 16, LARGE_MOST = 64, PACKED = 128 << 10 };
 enum { NOTES = 64 << 10, SPARE = 4096, MB = 1 << 20, AHEAD = 4 << 20 };
+enum { ASIDE = 4 };
+
+typedef struct full_window {
+    inlay_trace_chunk *window; /* NULL: none */
+    size_t count;
+} full_window;
 
 typedef struct thread_piece {
     inlay_trace_chunk *window; /* NULL: it has none, or writes to `spare` */
-    unsigned filled;           /* so many times */
+    full_window aside[ASIDE];  /* but for a gap (set_aside) */
+    void *parents;             /* memory where the parent's window was at the fork; NULL: none */
+    size_t parents_bytes;
+    unsigned filled; /* so many times */
     uint64_t lost;
     _Alignas(16) char spare[SPARE];
     uint32_t packed[PACKED / sizeof(uint32_t)];
@@ -160,9 +169,8 @@ static bool write_all(uint64_t at, const inlay_trace_chunk *head, const void *re
 }
 
 /* An older chunk is marked as free while it is written over. */
-static bool write_out(thread_piece *t, uint32_t used)
+static bool write_out(thread_piece *t, const inlay_trace_chunk *window, uint32_t used)
 {
-    const inlay_trace_chunk *window = t->window;
     const void *records = window + 1;
     inlay_trace_chunk head = *window;
     uint64_t at;
@@ -215,23 +223,59 @@ static void use_again(inlay_trace_chunk *window, size_t used, uint64_t lost)
     inlay_unlock(&here.lock);
 }
 
-static void put_away(thread_piece *t, size_t count)
+static void give_window(inlay_trace_chunk *window)
 {
-    size_t used = count * sizeof(inlay_trace_record);
-    if (!t->window || (used && !write_out(t, (uint32_t)used))) count_lost(t, count);
-    if (t->window) use_again(t->window, used, t->lost);
+    inlay_lock(&here.lock);
+    inlay_trace_chunk **list = window->bytes == LARGE ? &here.free_large : &here.free;
+    window->kind = INLAY_TRACE_FREE;
+    *(inlay_trace_chunk **)(window + 1) = *list;
+    *list = window;
+    inlay_unlock(&here.lock);
 }
 
-static void give_window(thread_piece *t)
+/* A record whose place has been taken, and that is not there. */
+static bool has_gap(const inlay_trace_chunk *window, size_t count)
 {
-    if (!t->window) return;
-    inlay_lock(&here.lock);
-    inlay_trace_chunk **list = t->window->bytes == LARGE ? &here.free_large : &here.free;
-    t->window->kind = INLAY_TRACE_FREE;
-    *(inlay_trace_chunk **)(t->window + 1) = *list;
-    *list = t->window;
+    const inlay_trace_record *r = (const inlay_trace_record *)(window + 1);
+    size_t i = 0;
+    while (i < count && __atomic_load_n(&r[i].what, __ATOMIC_RELAXED)) i++;
+    return i < count;
+}
+
+/* A signal's handler that has come in between a record's place being taken and its being written may fill the window:
+ * what it has interrupted is written to it yet. Whoever finds no place leaves the window to the reader as it is. */
+static void set_aside(thread_piece *t, size_t count)
+{
+    size_t i = 0;
+    while (i < ASIDE && t->aside[i].window) i++;
+    if (i < ASIDE) t->aside[i] = (full_window){t->window, count};
     t->window = NULL;
-    inlay_unlock(&here.lock);
+}
+
+/* Those that have no gap any more, or with it where nothing of the thread is to come. */
+static void put_aside_away(thread_piece *t, bool all)
+{
+    for (size_t i = 0; i < ASIDE; i++) {
+        full_window w = t->aside[i];
+        size_t used = w.count * sizeof(inlay_trace_record);
+        if (!w.window || (!all && has_gap(w.window, w.count))) continue;
+        t->aside[i].window = NULL;
+        if (!write_out(t, w.window, (uint32_t)used)) count_lost(t, w.count);
+        use_again(w.window, used, t->lost);
+        give_window(w.window);
+    }
+}
+
+static void put_away(thread_piece *t, size_t count, bool ends)
+{
+    size_t used = count * sizeof(inlay_trace_record);
+    put_aside_away(t, ends);
+    if (!ends && t->window && has_gap(t->window, count)) {
+        set_aside(t, count);
+        return;
+    }
+    if (!t->window || (used && !write_out(t, t->window, (uint32_t)used))) count_lost(t, count);
+    if (t->window) use_again(t->window, used, t->lost);
 }
 
 /* NULL: there is none of this size. */
@@ -268,9 +312,12 @@ void *trace_file_next(void *filled, size_t count, unsigned thread, size_t *room,
     (void)arg;
     thread_piece *t = inlay_local_now(pieces);
     if (!t) return NULL;
-    if (filled) put_away(t, count);
+    if (filled) put_away(t, count, !room);
     t->filled += filled && room;
-    if (!room || t->filled == LARGE_AFTER) give_window(t);
+    if (t->window && (!room || t->filled == LARGE_AFTER)) {
+        give_window(t->window);
+        t->window = NULL;
+    }
     if (!room) return NULL;
     if (!t->window) take_window(t, thread);
     *room = t->window ? records_of(t->window) : SPARE / sizeof(inlay_trace_record);
@@ -435,12 +482,24 @@ bool trace_file_begin(const trace_settings *settings, const trace_found *found)
     return true;
 }
 
-/* What is mapped is the parent's file. */
+/* What is mapped is the parent's file. Who forks in a handler may have interrupted a record (set_aside), which is
+ * written into other memory then. */
+static void leave_to_parent(thread_piece *t)
+{
+    void *old = t->parents, *now = NULL;
+    size_t old_bytes = t->parents_bytes, bytes = t->window ? t->window->bytes : 0;
+    for (size_t i = 0; i <= ASIDE; i++) {
+        inlay_trace_chunk *w = i < ASIDE ? t->aside[i].window : t->window;
+        if (w) now = mmap(w, w->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    }
+    if (bytes && old) munmap(old, old_bytes);
+    *t = (thread_piece){.parents = bytes ? now : old, .parents_bytes = bytes ? bytes : old_bytes};
+}
+
 void trace_file_forked(void)
 {
     thread_piece *t = pieces ? inlay_local_now(pieces) : NULL;
-    if (t && t->window) munmap(t->window, t->window->bytes);
-    if (t) *t = (thread_piece){0};
+    if (t) leave_to_parent(t);
     if (here.notes) munmap(here.notes, NOTES);
     here.lock.word = 0; /* a thread that is not here may have held it */
     here.notes = here.free = here.free_large = NULL;

@@ -27,7 +27,8 @@ typedef struct inlay_trace_chunk {
     uint32_t magic;
     uint32_t kind;
     uint32_t bytes;  /* of the chunk, head included */
-    uint32_t used;   /* bytes behind the head; 0: not told, up to the first record or note of zeros */
+    uint32_t used;   /* bytes behind the head; 0: not told, up to the first note of zeros, or the last record that
+                      * is none: one of zeros before was interrupted by a signal, and never written */
     uint32_t thread; /* Inlay's number: events */
     uint32_t tid;    /* the kernel's */
     uint64_t

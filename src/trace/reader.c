@@ -227,6 +227,13 @@ static bool count_squeezed(const void *from, size_t bytes, size_t *count)
     return packed != NULL;
 }
 
+/* Of a window's, with those in between that were never written: a handler had come, and did not return. */
+static size_t count_written(const inlay_trace_record *records, size_t count)
+{
+    while (count && !records[count - 1].what) count--;
+    return count;
+}
+
 static void take_records(reading *r, const inlay_trace_chunk *c, size_t room)
 {
     const inlay_trace_record *records = (const inlay_trace_record *)(c + 1);
@@ -239,8 +246,7 @@ static void take_records(reading *r, const inlay_trace_chunk *c, size_t room)
     }
     if (packed && !squeezed) count = c->used ? trace_unpack(records, bytes, NULL) : 0;
     else if (c->used && !packed) count = most;
-    else if (!packed)
-        while (count < most && records[count].what) count++;
+    else if (!packed) count = count_written(records, most);
     trace_thread *t = thread_of(r, c->thread);
     if (!t) return;
     t->tid = c->tid;

@@ -106,6 +106,7 @@ static bool take_pieces(trace_replay *r, clock_state *c)
         good = records != NULL;
         if (!i || p->time > whole) whole = p->time;
         for (size_t k = 0; k < p->count && good; k++) {
+            if (!records[k].what) continue; /* its place was taken alone */
             if (records[k].what == (uint32_t)INLAY_TRACE_VALUE) {
                 take_value(r, &records[k]);
                 continue;

@@ -241,6 +241,75 @@ def check_signals(t):
         need(report["unmatched"] == 0 and report["left"] == 0, f"{settings}: exits", report["unmatched"], report["left"])
 
 
+STEPPED = r"""
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+enum { WINDOW = 4080, LARGE = 16368, TRAP = 0x100 };
+static volatile long leaves, steps, at;
+static int child, status;
+static char does;
+__attribute__((noinline)) long leaf(long x) { __atomic_fetch_add(&leaves, 1, __ATOMIC_RELAXED); return x + 1; }
+static void call(long count) { while (count-- > 0) leaf(count); }
+static void on_step(int n, siginfo_t *si, void *context)
+{
+    (void)n, (void)si;
+    if (++steps < at) return;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP; /* which may be restored once */
+    if (steps > at) return;
+    if (does == 'f' && !(child = fork())) return;
+    if (does == 'f') waitpid(child, &status, 0);
+    call(does == 'x' ? 10 : LARGE / 2 - 1);
+    if (does == 'x') exit(printf("%ld 1\n", leaves) < 0);
+}
+/* w: windows are filled; l: likewise, and there is no room for what is stepped, with --last; f: fork; x: exit */
+int main(int argc, char **argv)
+{
+    struct sigaction step = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
+    long reached = 0, first = argc > 2 ? atol(argv[2]) : 1, end = argc > 2 ? first + 1 : 300;
+    does = *argv[1];
+    if (does == 'l') end = 24;
+    leaf(0);
+    sigaction(SIGTRAP, &step, 0);
+    for (at = first; at < end; at += at < 60 ? 1 : 5) {
+        steps = 0;
+        while (does == 'l' && 2 * leaves % WINDOW) leaf(0);
+        __asm__ volatile("pushfq\n orl $0x100, (%%rsp)\n popfq" ::: "cc", "memory");
+        leaf(at);
+        __asm__ volatile("pushfq\n andl $~0x100, (%%rsp)\n popfq" ::: "cc", "memory");
+        if (does == 'f' && !child) _exit(0);
+        if (status) return printf("the child's status is %d at %ld\n", status, at);
+        reached += steps >= at;
+    }
+    printf("%ld %ld\n", leaves, reached);
+    return 0;
+}
+"""
+
+
+def check_gaps(t):
+    """A handler comes in between any two instructions of a record, and fills windows, forks, or ends the program: what it
+    records is there, and what it has interrupted."""
+    program, out = make(t, "stepped", "-F", "leaf", text=STEPPED), f"{t.folder}/stepped.trace"
+
+    def step(settings, *argv):
+        done = t.command([program, *argv], env=os.environ | {"INLAY_OUT": out, "INLAY_TRACE": settings})
+        return *map(int, done.stdout.split()), t.report(out)
+
+    for settings, does, least in (("", "w", 40), ("clock=monotonic", "w", 80), ("last=64", "l", 22), ("", "f", 40)):
+        leaves, reached, report = step(settings, does)
+        need(reached > least, f"{settings}: instructions", reached)
+        same(calls(report), {"leaf": leaves}, f"{settings} {does}: calls")
+        need(report["unmatched"] == 0 and report["left"] == 0, f"{settings}: exits", report["unmatched"], report["left"])
+    for at in range(8, 44):
+        leaves, _, report = step("", "x", str(at))
+        need(leaves - 1 <= calls(report)["leaf"] <= leaves + 1, f"ended after {at} steps: calls", leaves, calls(report))
+
+
 WAYS = r"""
 static volatile int sink;
 #define FOUR sink++; sink += 2; sink ^= 4; sink -= 8;
@@ -280,5 +349,5 @@ def check_tool(t):
 def tests(t):
     yield "settings counts", lambda: check_counts(t, make(t, "counts"))
     for name, check in (("fewer", check_fewer), ("rest", check_rest), ("made", check_made), ("unloaded", check_unloaded), ("ways", check_ways),
-                        ("events", check_events), ("signals", check_signals), ("tool", check_tool)):
+                        ("events", check_events), ("signals", check_signals), ("gaps", check_gaps), ("tool", check_tool)):
         yield f"settings {name}", lambda c=check: c(t)
