@@ -442,12 +442,6 @@ static moved_jump in_runtime(run_thread *t, const siginfo_t *info, void *uc, boo
     return put_off(t, info, uc, fault);
 }
 
-/* A step of the program's own (the trap flag) that ends among snippets is none. */
-static bool is_no_step(const siginfo_t *info, const void *uc)
-{
-    return moved_is_step(info) && moved_at(run_uc_pc(uc)) && !is_clear(run_uc_pc(uc));
-}
-
 /* Code of Inlay's or the tool's: no instruction of the program's is there. */
 static bool is_inlays(const run_thread *t, uint64_t pc)
 {
@@ -469,6 +463,8 @@ static moved_jump arrived(run_thread *t, int signo, siginfo_t *info, void *uc, u
 {
     const moved_jump back = {0, 0};
     if (run_stepped_over(t, signo, info, uc)) return stepped_over(t, uc);
+    bool own_step = step == MOVED_NO_STEP && moved_is_step(info) && moved_uc_steps(uc);
+    if (own_step && moved_is_no_step(t, uc)) return back;
     bool second = moved_frame_is_ours(t, run_uc_sp(uc));
     if (fault && (second || is_inlays(t, run_uc_pc(uc))) && run_settings_fault(t, signo, uc)) return back;
     if (second) return put_off(t, info, uc, fault); /* the stack is in use: another is on its way */
@@ -484,7 +480,6 @@ static moved_jump arrived(run_thread *t, int signo, siginfo_t *info, void *uc, u
     uint64_t point, routine;
     if (fault && (t->frame.in_tool || (is_snippets(signo) && in_snippet(t, run_uc_pc(uc), &point, &routine))))
         return in_runtime(t, info, uc, true);
-    if (is_no_step(info, uc)) return back;
     if (run_hung_is_timer(info) && !t->pending.present) return back;
     if (!fault && t->pending.present && hung_again(t, info, uc)) return back;
     if (!fault && (t->pending.present || is_blocked_in_gate(t, signo, run_uc_pc(uc)))) {

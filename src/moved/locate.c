@@ -97,6 +97,13 @@ real_addr moved_to(real_addr pc)
     return (real_addr){found ? i->text + spot.new_off : 0};
 }
 
+uint64_t moved_code_of(const moved_image *i, uint64_t original)
+{
+    moved_spot spot;
+    bool found = states_of(i) && moved_states_find_old(states_of(i), (uint32_t)(original - i->map_base), &spot);
+    return found ? i->text + spot.code_off : 0;
+}
+
 /* --- counts --- */
 
 typedef struct change {

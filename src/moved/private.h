@@ -33,6 +33,8 @@ typedef struct moved_own {
     uint64_t state, ran;
     uint32_t slept;
     moved_step step;
+    bool calls;       /* selfsteps.c: a step of the program's own has ended in the gate; */
+    uint64_t trapped; /* and one, last, at this instruction */
 } moved_own;
 _Static_assert(sizeof(moved_own) <= RUN_ENGINE_BYTES && !offsetof(moved_own, mask) &&
                    offsetof(moved_own, returned) == 8 && offsetof(moved_own, walks) == 16,
@@ -164,6 +166,8 @@ void moved_locate(uint64_t pc, const weave_context *c, unsigned back, bool fault
 bool moved_inlined(uint64_t pc, uint64_t *original, uint64_t *routine);
 /* The new address for one of original code, before its snippets; 0: it has not moved. */
 real_addr moved_to(real_addr pc);
+/* Where a moved instruction is itself, behind what was inserted before it; 0: none begins there. */
+uint64_t moved_code_of(const moved_image *, uint64_t original);
 
 /* A signal takes the thread out of the run that it is in: counters become what they are with the instruction at
  * `place` not executed (`before`: nor its snippets). The opposite: it goes on there. */
@@ -252,8 +256,12 @@ void moved_stop_after_routine(run_thread *);
 bool moved_is_syscall(uint64_t pc);
 /* Where a jump over old code leads from, a springboard's above all; 0: none stands there. */
 uint64_t moved_jumps_to(uint64_t pc);
-/* Does the trap come from single-stepping, by whomever? */
+/* Does the trap come from single-stepping, by whomever? And with the flag for it still set? */
 bool moved_is_step(const siginfo_t *info);
+bool moved_uc_steps(const void *uc);
+bool moved_sets_flags(uint64_t pc); /* an instruction there that may set it */
+/* selfsteps.c: of one that Inlay has not asked for: does it end where none does natively? */
+bool moved_is_no_step(run_thread *, const void *uc);
 
 /* --- procedures.c --- */
 bool moved_procedure_at(const moved_image *, uint64_t at, uint64_t *start, uint64_t *end);
@@ -269,6 +277,8 @@ void moved_patch_sites(void);
 /* In a process that ran already: where an instruction is now that made room for a jump to the gate; 0: it stands where
  * it stood. */
 uint64_t moved_site_place(uint64_t pc);
+/* Does the jump to a piece begin there, or the one back? At any time. */
+bool moved_site_jumps(uint64_t pc);
 /* In a piece: where that instruction stood. False: it is in no piece; *old is 0: it is in the midst of an instruction's
  * substitute (`exact`), or of what has no original. */
 bool moved_site_original(uint64_t pc, bool exact, uint64_t *old);

@@ -327,6 +327,15 @@ uint64_t moved_site_place(uint64_t pc)
     return 0;
 }
 
+bool moved_site_jumps(uint64_t pc)
+{
+    size_t count = __atomic_load_n(&places.count, __ATOMIC_ACQUIRE);
+    const place *all = __atomic_load_n(&places.items, __ATOMIC_ACQUIRE);
+    size_t k = 0;
+    while (k < count && (all[k].ends ? all[k].new : all[k].old) != pc) k++;
+    return k < count;
+}
+
 bool moved_site_original(uint64_t pc, bool exact, uint64_t *old)
 {
     *old = 0;

@@ -109,7 +109,7 @@ int main(void) { return from_library() + from_program(); }
 
 class Started:
     def __init__(self, options, folder):
-        self.inlay, self.folder = f"{options.build}/inlay", folder
+        self.inlay, self.folder, self.samples = f"{options.build}/inlay", folder, f"{options.build}/tests/samples"
 
     def run(self, argv, tool="calls", report=None, before=None, options=()):
         return driver.run([self.inlay, "run", "--engine=live", tool, "--format=json", "-o", report or "/dev/null", *options,
@@ -121,9 +121,9 @@ class Started:
             f.write(text)
         return path
 
-    def same(self, argv, before=None):
+    def same(self, argv, before=None, tool="calls"):
         native = driver.run(argv, LIMIT, before=before)
-        here = self.run(argv, before=before)
+        here = self.run(argv, tool, before=before)
         told = driver.differences(native, here)
         if told:
             raise Failed(*told)
@@ -140,6 +140,11 @@ class Started:
                 continue
             if self.same([program]).status != 7:
                 raise Failed(f"{form}: it has ended otherwise")
+
+    def steps(self):
+        """A program that steps itself is trapped at its instructions alone, also around its calls, whose code makes room."""
+        self.same([f"{self.samples}/stepping"], tool="null")
+        self.same([f"{self.samples}/stepping", "places"], tool="inscount")
 
     def state(self):
         """Signals that are ignored or blocked, a tracer, descriptors: as whoever started it has left them."""
@@ -284,7 +289,7 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("start", options) as results:
         started = Started(options, results.folder)
-        for name in ("waits", "state", "nameless", "ends", "linker_fails", "before_main",
+        for name in ("waits", "steps", "state", "nameless", "ends", "linker_fails", "before_main",
                      "threads_unnamed", "fails", "follows", "ended_early", "terminal", "many_arguments", "unknown_image"):
             if driver.chosen(name, options):
                 results.check(name, getattr(started, name))

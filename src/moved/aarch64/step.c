@@ -178,6 +178,18 @@ bool moved_is_step(const siginfo_t *info)
     return false;
 }
 
+bool moved_uc_steps(const void *uc)
+{
+    (void)uc;
+    return false;
+}
+
+bool moved_sets_flags(uint64_t pc)
+{
+    (void)pc;
+    return false;
+}
+
 /* One instruction takes the place of one: there are no springboards. */
 uint64_t moved_jumps_to(uint64_t pc)
 {

@@ -20,6 +20,14 @@ bool moved_uc_step(run_thread *t, void *uc, bool on)
     return true;
 }
 
+bool moved_uc_steps(const void *uc) { return ((const ucontext_t *)uc)->uc_mcontext.gregs[REG_EFL] & TRAP_FLAG; }
+
+bool moved_sets_flags(uint64_t pc)
+{
+    enum { POPF = 0x9d };
+    return *(const uint8_t *)pc == POPF;
+}
+
 /* An instruction that has put the flags on the stack has put Inlay's trap flag there too, which the one that takes them
  * from there would set long after. */
 static void clean_pushed(const run_thread *t, const void *uc)

@@ -1,0 +1,43 @@
+/* Steps that the program makes itself, by the trap flag: natively one ends at each of its instructions. Here others end
+ * in between, where no instruction of the program's begins, and are passed over; the flag stays. */
+#include "moved/private.h"
+
+/* The gate, a routine, a signal's way: parts of an instruction. */
+static bool in_tool(const run_thread *t, uint64_t pc)
+{
+    return t->where == RUN_IN_RUNTIME || t->frame.in_tool ||
+           (pc >= run_here.start.tool_low && pc < run_here.start.tool_high);
+}
+
+/* Likewise inserted code, and jumps that lead from old code to new. */
+static bool in_midst(uint64_t pc, moved_where *at)
+{
+    uint64_t old;
+    moved_locate(pc, NULL, 0, false, at);
+    if (moved_jumps_to(pc) || moved_site_jumps(pc)) return true;
+    return !at->known || at->before || (moved_site_original(pc, true, &old) && !old);
+}
+
+/* What sets the flag is no step yet, but what is inserted behind it would end one. */
+static bool begins(const moved_own *own, const moved_where *at)
+{
+    uint64_t before = at->image ? moved_code_of(at->image, at->pc - 1) : 0;
+    return before && moved_sets_flags(before) && own->trapped != at->pc - 1;
+}
+
+bool moved_is_no_step(run_thread *t, const void *uc)
+{
+    uint64_t pc = run_uc_pc(uc);
+    moved_own *own = moved_of(t);
+    moved_where at;
+    if (in_tool(t, pc)) {
+        own->calls |= moved_in_gate(pc);
+        return true;
+    }
+    if (in_midst(pc, &at)) return true;
+    /* A system call ends together with the instruction behind it. */
+    bool none = own->calls || begins(own, &at);
+    own->calls = false;
+    own->trapped = at.pc;
+    return none;
+}
