@@ -144,7 +144,7 @@ class Started:
     def steps(self):
         """A program that steps itself is trapped at its instructions alone, also around its calls, whose code makes room."""
         self.same([f"{self.samples}/stepping"], tool="null")
-        self.same([f"{self.samples}/stepping", "places"], tool="inscount")
+        self.same([f"{self.samples}/stepping", "places"], tool="memtrace")
 
     def state(self):
         """Signals that are ignored or blocked, a tracer, descriptors: as whoever started it has left them."""
