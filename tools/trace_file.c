@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+_Static_assert(sizeof(inlay_trace_chunk) == 64 && sizeof(inlay_trace_record) == 16, "the format on disk");
+
 /* A thread that has filled its first window so many times gets a large one, if there are not many such: a system call's
  * price is for four times as many records then. */
 enum { WINDOW = 64 << 10, LARGE = 256 << 10, LARGE_AFTER = 16, LARGE_MOST = 64, PACKED = 128 << 10 };

@@ -38,7 +38,6 @@ typedef struct inlay_trace_chunk {
     uint64_t lost;      /* records of this thread that found no room, so far */
     uint64_t again;     /* --last: chunks of the process that had been written over by then */
 } inlay_trace_chunk;
-_Static_assert(sizeof(inlay_trace_chunk) == 64, "the format on disk");
 
 typedef enum inlay_trace_clock {
     INLAY_TRACE_COUNTS, /* no records: calls are counted alone */
@@ -61,7 +60,6 @@ typedef struct inlay_trace_record {
     uint32_t stack;
     uint32_t what; /* the procedure's number, from 1, << 1 | 1 at an exit */
 } inlay_trace_record;
-_Static_assert(sizeof(inlay_trace_record) == 16, "the format on disk");
 
 /* A record whose `what` is INLAY_TRACE_VALUE is an argument of the call whose entry stands before it, or the result of
  * the one whose exit comes next: the value is in `when`. `stack` tells its number (from 1; 0: a result), << 8 its form

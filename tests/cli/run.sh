@@ -263,7 +263,7 @@ int main(int argc, char **argv)
     return inlay_start();
 }
 C
-check 'a tool that is refused' 0 ''                          sh -c "'$inlay' cc '$scratch/refused.c' -o '$scratch/refused'; echo"
+check 'a tool that is refused' 0 ''                          sh -c "'$inlay' cc '$scratch/refused.c' -o '$scratch/refused' && echo"
 check 'refused: said'          0 'cannot insert: there is no point after' "$inlay" run "$scratch/refused" -- true
 check 'refused: --strict'      1 'ended (--strict)'          "$inlay" run "$scratch/refused" --strict -- true
 check 'rewrite: refused'       0 '[1-9][0-9]* points refused' "$inlay" rewrite "$scratch/refused" "$scratch/program" -o "$scratch/out4"
@@ -318,18 +318,22 @@ int others(void)
 }
 int main(void) { return leaps(way) == TIMES + 1 && others() == OTHERS ? 0 : 1; }
 C
-check 'jumps that are not known' 0 ''                        sh -c "gcc -O2 -s -DTIMES=3 -DOTHERS=0 '$scratch/leaps.c' -o '$scratch/leaps'; echo"
+check 'jumps that are not known' 0 ''                        sh -c "gcc -O2 -s -DTIMES=3 -DOTHERS=0 '$scratch/leaps.c' -o '$scratch/leaps' && echo"
 check 'rewrite: what is left'  0 "not instrumented, however often it runs: .*the largest: sub_[0-9a-f]* ([0-9]* bytes: " "$inlay" rewrite inscount "$scratch/leaps" -o "$scratch/out8"
-check 'jumps in a larger program' 0 ''                       sh -c "gcc -O2 -DTIMES=3000 -DOTHERS=30000 '$scratch/leaps.c' -o '$scratch/larger'; echo"
+check 'jumps in a larger program' 0 ''                       sh -c "gcc -O2 -DTIMES=3000 -DOTHERS=30000 '$scratch/leaps.c' -o '$scratch/larger' && echo"
 check 'live: what is left'     0 "larger: not instrumented, however often it runs: [1-9].* %.*the largest: leaps ([0-9]* bytes: " "$inlay" run --engine=live inscount -- "$scratch/larger"
 check 'rewrite: --rewrite=OUT' 0 'blocks executed'           sh -c "'$build/tools/bbcount' --rewrite='$scratch/out3' -- '$scratch/program' && '$scratch/out3'"
 
-check 'inlay cc'               0 ''                          sh -c "'$inlay' cc -Wall mytool.c -o mytool; echo"
+check 'inlay cc'               0 ''                          sh -c "'$inlay' cc -Wall mytool.c -o mytool && echo"
 printf '#include <inlay.h>\nint main(int n, char **v) { inlay_init(&n, &v, "strict"); return inlay_start(); }\n' >"$scratch/strict.c"
 for dialect in c99 c11 c17; do
     check "strict $dialect"        0 made                        sh -c "'$inlay' cc -std=$dialect -Wall -Wextra -Werror '$scratch/strict.c' -o '$scratch/strict' && '$scratch/strict' -- true && echo made"
 done
-check 'a compiler of two words' 0 ''                         sh -c "CC='env gcc' '$inlay' cc -Wall mytool.c -o mytool && ./mytool --help | grep -q . ; echo"
+(cd "$tests/../include" && ls inlay.h inlay/*.h) | sed 's/.*/#include <&>/' >"$scratch/headers.cc"
+for compiler in 'gcc -x c -std=c11' 'g++ -std=c++11' 'clang++ -std=c++17'; do
+    check "headers: $compiler" 0 made                       sh -c "$compiler -Wall -Wextra -Werror -fsyntax-only -I'$tests/../include' '$scratch/headers.cc' && echo made"
+done
+check 'a compiler of two words' 0 ''                         sh -c "CC='env gcc' '$inlay' cc -Wall mytool.c -o mytool && ./mytool --help | grep -q . && echo"
 # What the tool itself finds wrong with its options.
 for engine in jit live; do
     for wrong in -Afib@arg1/q -Rfib/y --every=0 --threshold=5; do
@@ -402,12 +406,12 @@ check 'hangs: signals again'   143 'the tool hangs in'           ./hang 'HUP 0 0
 check 'slow: all arrive'       0 '^hup$'                     ./hang 'HUP TERM HUP go' "$inlay" run ./hangs --slow -- bash -c "$handles"
 check 'slow: in the end'       0 '^ended$'                   ./hang 'HUP TERM HUP go' "$inlay" run ./hangs --slow -- bash -c "$handles"
 check 'slow: rewritten'        0 '^ended$'                   ./hang 'HUP TERM HUP go' ./slow-bash -c "$handles"
-check 'install'                0 ''                          sh -c "DESTDIR='$scratch/root' meson install -C '$build' --no-rebuild --quiet; echo"
+check 'install'                0 ''                          sh -c "DESTDIR='$scratch/root' meson install -C '$build' --no-rebuild --quiet && echo"
 prefix=$(find "$scratch/root" -name inlay.pc | sed 's,/lib/pkgconfig/inlay.pc,,')
 check 'installed command'      0 '^null '                    "$prefix/bin/inlay" tools
 check 'installed tool runs'    0 'instructions'              "$prefix/bin/inlay" run inscount -- true
-check 'installed cc'           0 ''                          sh -c "'$prefix/bin/inlay' cc mytool.c -o mytool2; echo"
-check 'pkg-config'             0 ''                          sh -c "export PKG_CONFIG_PATH='$prefix/lib/pkgconfig'; cc mytool.c -o mytool3 \$(pkg-config --cflags --libs --static inlay); echo"
+check 'installed cc'           0 ''                          sh -c "'$prefix/bin/inlay' cc mytool.c -o mytool2 && echo"
+check 'pkg-config'             0 ''                          sh -c "export PKG_CONFIG_PATH='$prefix/lib/pkgconfig'; cc mytool.c -o mytool3 \$(pkg-config --cflags --libs --static inlay) && echo"
 check 'pkg-config tool runs'   0 '[0-9] blocks'              "$prefix/bin/inlay" run ./mytool3 -- true
 # C++ names: demangled where there is a static C++ library, mangled and no worse where there is none.
 if [ -x "$build/tests/samples/throw" ] && grep -q '^demangle=-' "$build/inlay.pc"; then
