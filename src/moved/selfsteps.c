@@ -2,6 +2,15 @@
  * in between, where no instruction of the program's begins, and are passed over; the flag stays. */
 #include "moved/private.h"
 
+#include <signal.h>
+
+/* Whoever steps itself does: natively the first step ends the program otherwise. */
+static bool handles_steps(const run_thread *t)
+{
+    uint64_t handler = t->signals->action[SIGTRAP].handler;
+    return handler != RUN_DEFAULT && handler != RUN_IGNORE;
+}
+
 /* The gate, a routine, a signal's way: parts of an instruction. */
 static bool in_tool(const run_thread *t, uint64_t pc)
 {
@@ -31,6 +40,7 @@ bool moved_is_no_step(run_thread *t, const void *uc)
     moved_own *own = moved_of(t);
     moved_where at;
     if (in_tool(t, pc)) {
+        if (!handles_steps(t)) return false; /* an error of Inlay's */
         own->calls |= moved_in_gate(pc);
         return true;
     }
