@@ -29,7 +29,7 @@ static const uint16_t life[] = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_
                                 SYS_close_range, SYS_rt_sigreturn, SYS_sigaltstack, SYS_rt_sigqueueinfo,
                                 SYS_rt_tgsigqueueinfo, SYS_pidfd_send_signal, SYS_prctl, SYS_seccomp};
 /* clang-format on */
-static const uint16_t descriptors[] = {SYS_close, SYS_dup2, SYS_dup3};
+static const uint16_t descriptors[] = {SYS_close, SYS_dup, SYS_dup2, SYS_dup3, SYS_fcntl};
 static const uint16_t memory[] = {SYS_mmap, SYS_munmap, SYS_mremap};
 
 /* By number: does the gate have to know of it; only if its arguments say so (descriptors; what is unmapped or mapped

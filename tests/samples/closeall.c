@@ -18,12 +18,28 @@ static int open_descriptors(void)
     return n - 1; /* the folder itself */
 }
 
+static int asked_by(int (*ask)(int fd), int end)
+{
+    int n = 0;
+    for (int fd = 3; fd < end; fd++) n += ask(fd);
+    return n;
+}
+
+static int has_flags(int fd) { return fcntl(fd, F_GETFD) >= 0; }
+static int can_be_copied(int fd)
+{
+    int copy = dup(fd);
+    if (copy >= 0) close(copy);
+    return copy >= 0;
+}
+
 int main(void)
 {
-    printf("at start %d\n", open_descriptors());
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);
-    for (int fd = 3; fd < (int)(limit.rlim_cur < 70000 ? limit.rlim_cur : 70000); fd++) close(fd);
+    int end = limit.rlim_cur < 70000 ? (int)limit.rlim_cur : 70000;
+    printf("at start %d, %d, %d\n", open_descriptors(), asked_by(has_flags, end), asked_by(can_be_copied, end));
+    for (int fd = 3; fd < end; fd++) close(fd);
     printf("after the loop %d\n", open_descriptors());
     closefrom(3);
     close_range(3, ~0u, 0);
