@@ -22,6 +22,7 @@ from driver import Failed  # noqa: E402
 FIRST = ["open 0 1 {a}", "work 0 100", "thread 0 9", "throw 0 5", "throw 0 6"]
 SECOND = ["thread 0 40", "fork 0 30", "close 0 0", "open 1 0 {b}", "work 1 70", "throw 1 10", "close 1 0", "open 0 0 {a}",
           "work 0 20", "fork 1 12 {b}", "reads 0 0", "5", "close 0 0"]
+DROPPED = ["drop 0 0", "open 1 0 {b}", "work 1 70"]  # it has become another user
 SYSTEM = {  # what is opened: by which programs, with which arguments
     "python": (["/usr/bin/python3", "-S", "-E", "-c", "import _json, _ssl, zlib; print(zlib.crc32(b'abc'))"],
                ["_json*", "_ssl*", "libssl*", "libcrypto*"]),
@@ -85,8 +86,10 @@ class Later(outside.Out):
     # --- what is to hold
 
     def opened(self):
-        """Each procedure, also in forked children, and behind the closing of another library at the same place."""
-        self.same_counts(["liba*", "libb*"], [self.opener], self.lines(FIRST + SECOND))
+        """Each procedure, also in forked children, behind the closing of another library at the same place, and for
+        another user than the process began as."""
+        os.chmod(self.folder, 0o711)
+        self.same_counts(["liba*", "libb*"], [self.opener], self.lines(FIRST + SECOND + DROPPED))
 
     def system(self, name):
         argv, images = SYSTEM[name]
