@@ -97,6 +97,16 @@ class Later(outside.Out):
             return "not installed"
         return self.same_counts(images, argv)
 
+    def crowded(self):
+        """Other threads map memory meanwhile, where its new code is to lie."""
+        tool = f"{self.folder}/crowd_tool"
+        done = driver.run([self.inlay, "cc", "-O2", f"{HERE}/crowd_tool.c", "-o", tool], live.LIMIT)
+        if done.status:
+            raise Failed("compile", *driver.as_lines(done.stderr))
+        done, text = self.started("live", tool, ["liba*"], [self.opener], self.lines(["open 0 1 {a}", "work 0 9"]))
+        if done.status != 6 or done.stderr or text != "2 crowds, calls\n":
+            raise Failed(f"status {done.status}, {text!r}", *driver.as_lines(done.stderr))
+
     def attached(self):
         """The tool comes, libraries are opened; it goes while a frame of one is on the stack."""
         folder = driver.fresh(f"{self.folder}/attached")
@@ -159,7 +169,7 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("later", options) as results:
         later = Later(options, results.folder)
-        tests = {"opened": later.opened, "attached": later.attached}
+        tests = {"opened": later.opened, "crowded": later.crowded, "attached": later.attached}
         tests.update({name: lambda name=name: later.system(name) for name in SYSTEM})
         for name, function in tests.items():
             if driver.chosen(name, options):
