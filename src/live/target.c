@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* As much as code may become; where there is less room, less: few need all of it, and what is not needed is given back.
@@ -81,12 +82,20 @@ void live_target_end(live_target *t)
 
 /* --- is it what the file says? --- */
 
-static bool same(int mem, uint64_t at, const uint8_t *bytes, uint64_t size, uint64_t *differs)
+/* The file of its memory belongs to root once a process has changed its user: it cannot open its own then. */
+static bool read_there(const live_process *p, int mem, uint64_t at, void *there, size_t n)
+{
+    struct iovec here = {there, n}, from = {(void *)(uintptr_t)at, n};
+    if (mem >= 0) return pread(mem, there, n, (off_t)at) == (ssize_t)n;
+    return process_vm_readv(p->pid, &here, 1, &from, 1, 0) == (ssize_t)n;
+}
+
+static bool same(const live_process *p, int mem, uint64_t at, const uint8_t *bytes, uint64_t size, uint64_t *differs)
 {
     static uint8_t there[64 << 10];
     for (uint64_t done = 0, n; done < size; done += n) {
         n = size - done < sizeof there ? size - done : sizeof there;
-        if (pread(mem, there, n, (off_t)(at + done)) != (ssize_t)n) return false;
+        if (!read_there(p, mem, at + done, there, n)) return false;
         for (uint64_t i = 0; i < n; i++) {
             if (there[i] == bytes[done + i]) continue;
             *differs = at + done + i;
@@ -105,12 +114,12 @@ inl_status live_compare(const live_target *t, inl_error *e)
     size_t n = image_segments(im, &s);
     snprintf(path, sizeof path, "/proc/%d/mem", t->process->pid);
     int mem = open(path, O_RDONLY | O_CLOEXEC);
-    bool good = mem >= 0;
+    bool good = true;
     for (size_t i = 0; i < n && good; i++) {
         const uint8_t *bytes;
         if (!s[i].exec || !s[i].file_size) continue;
         good = image_bytes(im, s[i].addr, &bytes) >= s[i].file_size &&
-               same(mem, s[i].addr + t->module->bias, bytes, s[i].file_size, &differs);
+               same(t->process, mem, s[i].addr + t->module->bias, bytes, s[i].file_size, &differs);
     }
     if (mem >= 0) close(mem);
     if (good) return INL_OK;

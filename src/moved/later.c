@@ -17,9 +17,11 @@
 #include "base/sys.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 const moved_later *moved_later_first(void) { return __atomic_load_n(&moved_now.later, __ATOMIC_ACQUIRE); }
@@ -40,11 +42,37 @@ bool moved_later_has(uint64_t at)
 
 /* --- new code --- */
 
+/* Where address space is limited the program is to have all of it. */
+static bool is_limited(void)
+{
+    struct rlimit64 limit;
+    return sys_call4(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit) || limit.rlim_cur != RLIM64_INFINITY;
+}
+
+long moved_later_hold(uint64_t low, uint64_t size)
+{
+    if (is_limited()) return -ENOMEM;
+    long got = sys_call(SYS_mmap, (long)low, (long)size, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (sys_failed(got)) return got;
+    run_own_locked(low, low + size, true);
+    return 0;
+}
+
+void moved_later_let_go(uint64_t low, uint64_t size)
+{
+    if (!size) return;
+    sys_call2(SYS_munmap, (long)low, (long)size);
+    run_own_locked(low, low + size, false);
+}
+
 inl_status moved_later_place(moved_later *l, const moved_later_bytes *b, inl_error *e)
 {
     uint64_t text = l->low, tables = b->tables_at, high = inl_page_up(tables + b->tables_size);
     moved_text fresh;
-    long got = moved_text_make(&fresh, text, high - text);
+    if (b->held) moved_later_let_go(high, text + b->held - high);
+    long got = moved_text_make(&fresh, text, high - text, b->held != 0);
+    if (got != (long)text && b->held) moved_later_let_go(text, high - text);
     if (got != (long)text) {
         if (!sys_failed(got)) sys_call2(SYS_munmap, got, (long)(high - text));
         return inl_fail_at(e, INL_ERR_NO_MEMORY, text, "there is no room for its new code any more");

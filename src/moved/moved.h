@@ -102,8 +102,13 @@ typedef struct moved_later {
 typedef struct moved_later_bytes { /* text, and from the begin of a page on what goes with it */
     const void *text, *tables;
     uint64_t text_size, tables_at, tables_size;
+    uint64_t held; /* what moved_later_hold has got there; 0: nothing */
 } moved_later_bytes;
-/* At `low`, which nobody has; *high is filled in. And away again. */
+/* While new code is made other threads map memory: nobody else gets what is held. 0, or -errno: -EEXIST if somebody has
+ * it. And it is let go. */
+long moved_later_hold(uint64_t low, uint64_t size);
+void moved_later_let_go(uint64_t low, uint64_t size);
+/* At `low`, which is held or nobody has, and what is held besides is let go; *high is filled in. And away again. */
 inl_status moved_later_place(moved_later *, const moved_later_bytes *, inl_error *);
 void moved_later_drop(moved_later *);
 

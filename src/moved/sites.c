@@ -126,7 +126,7 @@ static bool entered(const moved_code *p, uint64_t low, uint64_t high)
 static bool take_at(area *a, uint64_t at, uint64_t size)
 {
     moved_text text;
-    long p = moved_text_make(&text, at, size);
+    long p = moved_text_make(&text, at, size, false);
     if (!sys_failed(p) && p != (long)at) sys_call2(SYS_munmap, p, (long)size);
     if (p != (long)at) return false;
     *a = (area){at, at, at + size, text};

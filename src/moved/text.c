@@ -25,11 +25,11 @@ bool moved_text_open(moved_text *x, uint64_t low, uint64_t high)
     return x->mem >= 0 || !sys_call3(SYS_mprotect, (long)x->low, (long)x->size, PROT_READ | PROT_WRITE);
 }
 
-long moved_text_make(moved_text *x, uint64_t low, uint64_t size)
+long moved_text_make(moved_text *x, uint64_t low, uint64_t size, bool held)
 {
     if (!begin(x, low, low + size)) return x->mem;
     long at = sys_call(SYS_mmap, (long)low, (long)size, PROT_READ | (x->mem < 0 ? PROT_WRITE : PROT_EXEC),
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+                       MAP_PRIVATE | MAP_ANONYMOUS | (held ? MAP_FIXED : MAP_FIXED_NOREPLACE), -1, 0);
     if (at != (long)low && x->mem >= 0) sys_call1(SYS_close, x->mem);
     return at;
 }

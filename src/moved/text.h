@@ -13,8 +13,9 @@ typedef struct moved_text {
 } moved_text;
 /* What is code is about to be written to. False: it cannot be, and stays as it is. */
 bool moved_text_open(moved_text *, uint64_t low, uint64_t high);
-/* Fresh memory there, whose contents will be code; -errno, or where it is: FIXED_NOREPLACE. */
-long moved_text_make(moved_text *, uint64_t low, uint64_t size);
+/* Fresh memory there, whose contents will be code; -errno, or where it is: FIXED_NOREPLACE, unless the place is `held`.
+ */
+long moved_text_make(moved_text *, uint64_t low, uint64_t size, bool held);
 bool moved_text_put(const moved_text *, uint64_t at, const void *bytes, size_t size);
 /* False: some of it could not be written, or is no code now. */
 bool moved_text_close(moved_text *);

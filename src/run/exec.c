@@ -177,6 +177,18 @@ static bool settle_path(const request *r, char *out, size_t size)
     return sys_call4(SYS_faccessat2, AT_FDCWD, (long)out, X_OK, AT_EACCESS) == 0;
 }
 
+static bool can_be_found(const request *r, char *out, size_t size)
+{
+    if (settle_path(r, out, size)) return true;
+    if (r->path[0]) run_say("%s runs without the tool: its file has no name any more", r->path);
+    else
+        run_say(
+            "what is executed through descriptor %d runs without the tool: its file has no name, and the descriptor "
+            "closes (without O_CLOEXEC, MFD_CLOEXEC it is followed)",
+            r->dirfd);
+    return false;
+}
+
 /* 0 when the kernel would let the file be run; else its error, or 1 when this kernel cannot tell. */
 static long kernel_check(const request *r)
 {
@@ -313,7 +325,7 @@ long run_sys_execve(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint
     if (has_tracer(&r) || is_barred(t, &r) || makes_no_code(t, &r)) return exec_natively(t, &r);
     long answer = kernel_check(&r);
     if (answer < 0) return answer;
-    if (answer > 0 || !wants_tool(&r) || !settle_path(&r, settled, sizeof settled)) return exec_natively(t, &r);
+    if (answer > 0 || !wants_tool(&r) || !can_be_found(&r, settled, sizeof settled)) return exec_natively(t, &r);
     if (!run_here.client.exec(run_here.client.arg, t, settled, (char *const *)argv, (char *const *)envp, &plan)) {
         answer = exec_natively(t, &r);
         if (run_here.client.exec_failed) run_here.client.exec_failed(run_here.client.arg, t);

@@ -12,6 +12,8 @@
 #include "moved/moved.h"
 #include "run/run.h"
 
+#include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +26,8 @@ typedef struct later {
     live_image put;
     live_hook hooks[LIVE_HOOKS];
     moved_later *answer;
+    link_addr (*room_as_found)(void *arg); /* the target's own */
+    uint64_t held;                         /* so much of the room for its new code */
 } later;
 
 static bool is_wanted(void)
@@ -98,6 +102,8 @@ static inl_status make_answer(later *l, inl_error *e)
     uint8_t *text = live_text_of(&l->put, &b.text_size);
     if (!text) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     b.text = text;
+    b.held = l->held;
+    l->held = 0;
     inl_status st = moved_later_place(l->answer, &b, e);
     for (size_t k = 0; k < l->put.hook_count && st == INL_OK; k++) *(uint64_t *)l->hooks[k].next_at = l->hooks[k].next;
     free(text);
@@ -124,10 +130,31 @@ static inl_status find(later *l, const moved_mapped *m, inl_error *e)
     return INL_OK;
 }
 
+/* Others have mapped memory since the mappings were read, and go on: what is found is held. Where it cannot be, it is
+ * taken as it is. */
+static link_addr room(void *arg)
+{
+    enum { TRIES = 16 };
+    later *l = (later *)((char *)arg - offsetof(later, image.live));
+    live_target *t = arg;
+    inl_error ignored;
+    long got = -EEXIST;
+    for (unsigned k = 0; k < TRIES && got == -EEXIST; k++) {
+        if (t->room) live_keep_room(&l->process, t->room, 0);
+        t->room = 0;
+        if (live_read_maps(&l->process, &ignored) != INL_OK || !l->room_as_found(arg).at) return (link_addr){0};
+        got = moved_later_hold(t->room, t->room_size);
+    }
+    l->held = got ? 0 : t->room_size;
+    return (link_addr){t->room - t->module->bias};
+}
+
 static inl_status begin(later *l, inl_error *e)
 {
     rewriter_image *i = &l->image;
     live_target_begin(&i->live, &l->process, i->m, true);
+    l->room_as_found = i->live.target.room;
+    i->live.target.room = room;
     i->target = &i->live.target;
     return live_compare(&i->live, e);
 }
@@ -160,6 +187,7 @@ static void end(later *l)
     rewriter_image *i = &l->image;
     inlay_image *handle = i->m ? i->m->user : NULL;
     bool is_codes = handle && tool_code_take(handle) == i->cfg;
+    moved_later_let_go(i->live.room, l->held);
     if (i->plan) move_plan_free(i->plan);
     if (i->cfg && !is_codes) cfg_program_free(i->cfg);
     if (handle) tool_image_settle(handle);

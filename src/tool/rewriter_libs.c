@@ -205,12 +205,23 @@ static bool find(const search *s, size_t who, const char *name, char out[PATH_MA
 
 /* --- the closure --- */
 
+/* musl's dynamic linker is its C library, which programs need by the name of the file. */
+static bool is_interpreter(const object *o, const char *name)
+{
+    const char *slash = strrchr(o->path, '/');
+    return !o->im && !strcmp(slash ? slash + 1 : o->path, name);
+}
+
+static bool has_name(const object *o, const char *name)
+{
+    return !strcmp(o->name, name) || (o->soname && !strcmp(o->soname, name)) || is_interpreter(o, name);
+}
+
 static bool is_known(const search *s, const char *name, const char *path)
 {
     for (size_t i = 0; i < s->objects.count; i++) {
         const object *o = &s->objects.items[i];
-        if (path ? !strcmp(o->path, path) : !strcmp(o->name, name) || (o->soname && !strcmp(o->soname, name)))
-            return true;
+        if (path ? !strcmp(o->path, path) : has_name(o, name)) return true;
     }
     return false;
 }

@@ -22,6 +22,7 @@ from driver import Failed  # noqa: E402
 FIRST = ["open 0 1 {a}", "work 0 100", "thread 0 9", "throw 0 5", "throw 0 6"]
 SECOND = ["thread 0 40", "fork 0 30", "close 0 0", "open 1 0 {b}", "work 1 70", "throw 1 10", "close 1 0", "open 0 0 {a}",
           "work 0 20", "fork 1 12 {b}", "reads 0 0", "5", "close 0 0"]
+DROPPED = ["drop 0 0", "open 1 0 {b}", "work 1 70"]  # it has become another user
 SYSTEM = {  # what is opened: by which programs, with which arguments
     "python": (["/usr/bin/python3", "-S", "-E", "-c", "import _json, _ssl, zlib; print(zlib.crc32(b'abc'))"],
                ["_json*", "_ssl*", "libssl*", "libcrypto*"]),
@@ -85,14 +86,28 @@ class Later(outside.Out):
     # --- what is to hold
 
     def opened(self):
-        """Each procedure, also in forked children, and behind the closing of another library at the same place."""
-        self.same_counts(["liba*", "libb*"], [self.opener], self.lines(FIRST + SECOND))
+        """Each procedure, also in forked children, behind the closing of another library at the same place, and for
+        another user than the process began as."""
+        os.chmod(self.folder, 0o711)
+        self.same_counts(["liba*", "libb*"], [self.opener], self.lines(FIRST + SECOND + DROPPED))
 
     def system(self, name):
         argv, images = SYSTEM[name]
         if not os.path.exists(argv[0]):
             return "not installed"
         return self.same_counts(images, argv)
+
+    def crowded(self):
+        """Other threads map memory meanwhile, where its new code is to lie."""
+        tool = f"{self.folder}/crowd_tool"
+        done = driver.run([self.inlay, "cc", "-O2", f"{HERE}/crowd_tool.c", "-o", tool], live.LIMIT)
+        if done.status:
+            raise Failed("compile", *driver.as_lines(done.stderr))
+        for which in "ab":
+            lines = self.lines([f"open 0 1 {{{which}}}", "work 0 9"])
+            done, text = self.started("live", tool, [f"lib{which}.so"], [self.opener], lines)
+            if done.status != 6 or done.stderr or text != "1 crowd, 9 calls\n":
+                raise Failed(f"{which}: status {done.status}, {text!r}", *driver.as_lines(done.stderr))
 
     def attached(self):
         """The tool comes, libraries are opened; it goes while a frame of one is on the stack."""
@@ -156,7 +171,7 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("later", options) as results:
         later = Later(options, results.folder)
-        tests = {"opened": later.opened, "attached": later.attached}
+        tests = {"opened": later.opened, "crowded": later.crowded, "attached": later.attached}
         tests.update({name: lambda name=name: later.system(name) for name in SYSTEM})
         for name, function in tests.items():
             if driver.chosen(name, options):

@@ -200,6 +200,7 @@ CASES = {
     "numbers like addresses": (("s", LIKE_ADDRESS), None, "gcc -nostdlib -static -no-pie -s", None, None),
     "absolute unwind tables": (("cc", THROWS), None, "g++ -O2 -Wl,-z,notext", absolute_entries,
                                "addresses to be relocated"),
+    "musl": (("c", '#include <stdio.h>\nint main(void) { return puts("hello") < 0; }\n'), None, "musl-gcc", None, None),
 }
 
 
