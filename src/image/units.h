@@ -70,9 +70,15 @@ bool image_location(image_reader *, Dwarf_Attribute *, const Dwarf_Op *, size_t 
 const image_ctype *image_ctype_of(image *, Dwarf_Die *);
 bool image_number_of(Dwarf_Die *, unsigned attribute, uint64_t *out);
 size_t image_count_tags(Dwarf_Die *, int tag);
+/* Where a member lies in what it is of; 0 where nothing is said. False: that is known at run time alone. */
+bool image_member_offset(Dwarf_Die *, uint64_t *offset);
 /* What stands for a type that has a unit of its own (-fdebug-types-section) becomes the entry there, which alone says
  * what the type is: others may have no name, and each type is one. */
 void image_enter_type_unit(Dwarf_Die *);
+
+/* arrays.c: of an array's entry, and of a string's of Fortran. */
+void image_read_array(image *, Dwarf_Die *, image_ctype *);
+void image_read_string(Dwarf_Die *, image_ctype *);
 
 /* go_pieces.c: Go's compiler tells the parts of a value one behind the other, without what lies between them. Puts each
  * to its place. False: they are not the type's. */

@@ -27,6 +27,8 @@ static void classify(const image_ctype *t, uint64_t at, class classes[2], unsign
     bool bits = t->kind == IMAGE_CTYPE_BITS, unaligned = !bits && at % image_ctype_alignment(t);
     if (!depth || unaligned || (t->kind == IMAGE_CTYPE_OTHER || t->kind == IMAGE_CTYPE_VOID)) {
         note(classes, 0, LARGEST, unaligned ? MEMORY : UNKNOWN);
+    } else if (t->is_vector) {
+        note(classes, 0, LARGEST, UNKNOWN);
     } else if (t->kind == IMAGE_CTYPE_ARRAY) {
         for (uint64_t i = 0; i < t->count && t->of->size && at + i * t->of->size < LARGEST; i++)
             classify(t->of, at + i * t->of->size, classes, depth - 1);
@@ -42,9 +44,8 @@ static void classify(const image_ctype *t, uint64_t at, class classes[2], unsign
     }
 }
 
-/* Arrays are none of C's values; what looks like one is what the processor has in a vector register. Of that the lowest
- * eight bytes can be read. */
-static bool is_vector(const image_ctype *t, passed *out)
+/* Of what the processor has in a vector register the lowest eight bytes can be read. */
+static bool in_vector(const image_ctype *t, passed *out)
 {
     out->pieces[out->count++] = (passed_piece){.vector = true, .size = EIGHT};
     return t->size >= EIGHT && t->size <= 64 && !(t->size & (t->size - 1));
@@ -56,7 +57,7 @@ static bool in_registers(const image_ctype *t, passed *out)
     class classes[2] = {NONE, NONE};
     *out = (passed){.how = PASSED_REGISTERS};
     if (!t->size && t->kind != IMAGE_CTYPE_STRUCT) return false;
-    if (t->kind == IMAGE_CTYPE_ARRAY) return is_vector(t, out);
+    if (t->is_vector) return in_vector(t, out);
     if (t->size > LARGEST) classes[0] = MEMORY;
     else classify(t, 0, classes, DEPTH);
     class worst = classes[0] > classes[1] ? classes[0] : classes[1];
