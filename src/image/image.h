@@ -299,8 +299,8 @@ const struct image_ctype *image_ctype_named(image *, uint64_t pc, const char *na
 const struct image_ctype *image_proc_type(image *, uint64_t pc);
 /* A constant of an enumeration, one of the source file around `pc` first. */
 bool image_enumerator(image *, uint64_t pc, const char *name, uint64_t *value);
-/* Has the source file around `pc` left its debug information in one of its own? */
-bool image_debug_is_elsewhere(image *, uint64_t pc);
+/* Which part of its debug information the source file around `pc` has elsewhere, where it is not; NULL: none. */
+const char *image_debug_lacks(image *, uint64_t pc);
 bool image_has_types(image *); /* is there debug information? */
 
 /* Demangled C++/Rust name into out (returns out), or the name itself when it is not mangled.

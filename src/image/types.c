@@ -428,7 +428,7 @@ static const image_ctype *named_in(image *im, Dwarf_Die *parent, const type_name
 const image_ctype *image_ctype_named(image *im, uint64_t pc, const char *name)
 {
     int tag;
-    image_lines *l = image_units(im);
+    image_lines *l = image_trees(im);
     type_name n = {.name = tagged_name(name, &tag)};
     if (!l) return NULL;
     Dwarf_Die *own = image_tree_at(l, pc);
@@ -437,7 +437,7 @@ const image_ctype *image_ctype_named(image *im, uint64_t pc, const char *name)
     const image_ctype *found = NULL;
     for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
         found = own ? named_in(im, own, &n, deep) : NULL;
-        for (size_t i = 0; !found && i < l->units.count; i++) {
+        for (size_t i = 0; !found && i < l->trees.count; i++) {
             Dwarf_Die *tree = &l->trees.items[i];
             bool is_c = image_is_c(tree);
             if (!own) n.is_c = is_c; /* seen from nowhere: as each itself */
@@ -464,30 +464,42 @@ static bool enumerator_in(Dwarf_Die *parent, const char *name, unsigned deep, ui
 
 bool image_enumerator(image *im, uint64_t pc, const char *name, uint64_t *value)
 {
-    image_lines *l = image_units(im);
+    image_lines *l = image_trees(im);
     Dwarf_Die *own = l ? image_tree_at(l, pc) : NULL;
     bool found = false;
     for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
         found = own && enumerator_in(own, name, deep, value);
-        for (size_t i = 0; l && !found && i < l->units.count; i++)
+        for (size_t i = 0; l && !found && i < l->trees.count; i++)
             found = !(deep && image_is_c(&l->trees.items[i])) && enumerator_in(&l->trees.items[i], name, deep, value);
     }
     return found;
 }
 
-bool image_debug_is_elsewhere(image *im, uint64_t pc)
+static bool is_in_dwo(image_lines *l, uint64_t pc)
 {
-    image_lines *l = image_units(im);
-    Dwarf_Die *unit = l ? image_unit_at(l, pc) : NULL;
+    Dwarf_Die *unit = image_unit_at(l, pc);
     return unit && image_tree_at(l, pc)->cu == unit->cu &&
            (dwarf_hasattr(unit, DW_AT_dwo_name) || dwarf_hasattr(unit, DW_AT_GNU_dwo_name));
+}
+
+const char *image_debug_lacks(image *im, uint64_t pc)
+{
+    image_lines *l = image_units(im);
+    if (l && is_in_dwo(l, pc))
+        return "its debug information is in a .dwo file (-gsplit-dwarf) that is not there, nor is it in a .dwp file "
+               "beside the program";
+    if (l && !image_trees(im))
+        return "its debug information is in part in a file that others have, too (dwz, .gnu_debugaltlink), which is "
+               "not "
+               "there";
+    return NULL;
 }
 
 bool image_has_types(image *im) { return image_units(im) != NULL; }
 
 const image_ctype *image_proc_type(image *im, uint64_t pc)
 {
-    image_lines *l = image_units(im);
+    image_lines *l = image_trees(im);
     Dwarf_Die *scopes = NULL;
     const image_ctype *found = NULL;
     int n = l ? image_scopes_at(l, pc, &scopes) : 0;

@@ -300,6 +300,40 @@ static void arrays_of_fortran_are_as_c_has_them(void **state)
     image_close(im);
 }
 
+/* As dwz makes them: a variable whose type is in another file, at the eleventh byte behind its unit's beginning. */
+static void a_type_may_be_in_a_file_that_others_share(void **state)
+{
+    (void)state;
+    static const char holds[] = ".section .debug_abbrev\n"
+                                ".uleb128 1,0x3c\n.byte 1,0,0\n" /* a partial unit, with children */
+                                ".uleb128 2,0x24\n.byte 0\n.uleb128 3,8,0xb,0xb,0x3e,0xb\n.byte 0,0,0\n"
+                                ".section .debug_info\n.long 2f-1f\n1: .2byte 4\n.long 0\n.byte 8\n"
+                                ".uleb128 1\n.uleb128 2\n.asciz \"shared\"\n.byte 4,5,0\n2:\n";
+    static const char uses[] = ".data\n.globl it\n.type it,%object\n.size it,4\nit: .long 7\n"
+                               ".section .debug_abbrev\n"
+                               ".uleb128 1,0x11\n.byte 1\n.uleb128 0x13,0xb\n.byte 0,0\n"
+                               ".uleb128 2,0x34\n.byte 0\n.uleb128 3,8,0x49,0x1f20,2,0x18\n.byte 0,0,0\n"
+                               ".section .debug_info\n.long 2f-1f\n1: .2byte 4\n.long 0\n.byte 8\n"
+                               ".uleb128 1\n.byte 12\n"
+                               ".uleb128 2\n.asciz \"it\"\n.long 12\n.byte 9,3\n.quad it\n.byte 0\n2:\n"
+                               ".section .debug_line\n.long 0\n"
+                               ".section .gnu_debugaltlink\n.asciz \"shared.debug\"\n.byte 0x12,0x34,0x56,0x78\n";
+    const char *why,
+        *other = sample_build(SAMPLE_CC, "shared.debug", "s", holds, "-shared -nostdlib -Wl,--build-id=0x12345678");
+    const char *one = sample_build(SAMPLE_CC, "shares", "s", uses, "-shared -nostdlib -Wl,--build-id=none");
+    image_variable v;
+    image *im = sample_open(one);
+    spelled(global(im, "it"), "shared");
+    assert_non_null(image_ctype_named(im, 0, "shared"));
+    assert_null(image_debug_lacks(im, 0));
+    image_close(im);
+    assert_true(sample_shell("mv '%s' '%s.away'", other, other));
+    im = sample_open(one);
+    assert_false(image_global(im, 0, "it", &v, &why));
+    assert_non_null(image_debug_lacks(im, 0));
+    image_close(im);
+}
+
 static void types_are_spelled(void **state)
 {
     (void)state;
@@ -323,6 +357,7 @@ int main(void)
         cmocka_unit_test(words_before_names_are_those_of_the_language),
         cmocka_unit_test(numbers_that_are_none_of_cs_have_names_alone),
         cmocka_unit_test(arrays_of_fortran_are_as_c_has_them),
+        cmocka_unit_test(a_type_may_be_in_a_file_that_others_share),
         cmocka_unit_test(types_are_spelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
