@@ -243,6 +243,13 @@ static bool is_by_reference(Dwarf_Die *die)
     return false;
 }
 
+/* 0: its members tell. */
+static uint64_t said_alignment(Dwarf_Die *die)
+{
+    uint64_t said;
+    return image_number_of(die, DW_AT_alignment, &said) && said && !(said & (said - 1)) ? said : 0;
+}
+
 static void read_structure(image *im, Dwarf_Die *die, image_ctype *t, uint8_t kind, const char *word)
 {
     t->kind = kind;
@@ -250,6 +257,7 @@ static void read_structure(image *im, Dwarf_Die *die, image_ctype *t, uint8_t ki
     t->fill = fill_members;
     t->from = im;
     t->by_reference = kind != IMAGE_CTYPE_ENUM && is_by_reference(die);
+    t->alignment = said_alignment(die);
     Dwarf_Die *copy = inl_arena_alloc(&im->arena, sizeof *copy);
     if (copy) *copy = *die;
     else t->fill = NULL;
