@@ -151,8 +151,13 @@ static bool parameter_location(image *im, uint64_t pc, unsigned number, Dwarf_At
 image_told image_parameter_told(image *im, uint64_t pc, unsigned number)
 {
     Dwarf_Attribute attr;
+    Dwarf_Op *ops;
+    size_t n;
     if (!parameter_location(im, pc, number, &attr)) return IMAGE_TOLD_NOTHING;
-    return is_list(&attr) ? IMAGE_TOLD_IN_PARTS : IMAGE_TOLD;
+    if (!image_operations(im, &attr, pc, &ops, &n) || !n) return IMAGE_TOLD_IN_PARTS;
+    unsigned last = ops[n - 1].atom;
+    if (last == DW_OP_stack_value || last == DW_OP_implicit_value) return IMAGE_TOLD_NOTHING; /* nobody need pass it */
+    return is_list(&attr) ? IMAGE_TOLD_HERE : IMAGE_TOLD;
 }
 
 bool image_parameter_is_by(image *im, uint64_t pc, unsigned number, unsigned reg)
