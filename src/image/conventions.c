@@ -34,6 +34,15 @@ image_convention image_convention_of(Dwarf_Die *proc)
     }
 }
 
+bool image_may_drop_parameters(image *im, uint64_t pc)
+{
+    Dwarf_Attribute attr;
+    image_lines *l = image_trees(im);
+    Dwarf_Die *unit = l ? image_tree_at(l, pc) : NULL;
+    const char *producer = unit && dwarf_attr(unit, DW_AT_producer, &attr) ? dwarf_formstring(&attr) : NULL;
+    return producer && (strstr(producer, "clang") || strstr(producer, "LLVM") || strstr(producer, "rustc"));
+}
+
 bool image_is_of_go(Dwarf_Die *die)
 {
     Dwarf_Die unit;

@@ -153,7 +153,8 @@ static uint64_t alignment_of_parts(const image_ctype *t, unsigned depth)
 static uint64_t alignment(const image_ctype *t, unsigned depth)
 {
     if (!depth) return 1;
-    if (t->kind == IMAGE_CTYPE_ARRAY || t->kind == IMAGE_CTYPE_BITS) return alignment(t->of, depth - 1);
+    bool as_parts = (t->kind == IMAGE_CTYPE_ARRAY && !t->is_vector) || t->kind == IMAGE_CTYPE_BITS;
+    if (as_parts) return alignment(t->of, depth - 1);
     if (t->kind != IMAGE_CTYPE_STRUCT && t->kind != IMAGE_CTYPE_UNION) return t->size ? t->size & -t->size : 1;
     if (t->alignment) return t->alignment;
     image_ctype *its = (image_ctype *)(uintptr_t)t;

@@ -69,6 +69,7 @@ struct image_ctype {
     bool many;                     /* FUNCTION: its result is a structure of several (Go) */
     bool by_reference;             /* STRUCT, UNION: is never passed by value, but by the address of a copy (C++) */
     bool is_reference;             /* POINTER: of C++ */
+    bool is_vector;                /* ARRAY: one of the processor's, which is a value */
     uint8_t bit_offset, bit_count; /* BITS: within `size` bytes, from the least significant one on */
     uint64_t size;                 /* in bytes; 0: not known */
     const char *name;              /* as in C: "unsigned int", "struct stat"; NULL: made of `of` */

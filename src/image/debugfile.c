@@ -11,25 +11,13 @@
 
 static const char debug_root[] = "/usr/lib/debug";
 
-static size_t build_id_of(const image_view *v, uint8_t id[64])
-{
-    for (uint32_t i = 1; i < v->section_count; i++) {
-        Elf64_Shdr s;
-        const uint8_t *bytes;
-        image_view_section(v, i, &s);
-        if (s.sh_type != SHT_NOTE || !image_view_section_bytes(v, &s, &bytes)) continue;
-        size_t size = image_find_build_id(bytes, s.sh_size, id);
-        if (size) return size;
-    }
-    return 0;
-}
-
 static bool belongs(const image *im, const image_view *v, const uint32_t *checksum)
 {
     uint8_t id[64];
     if (v->header.e_machine != im->view.header.e_machine) return false;
     if (im->build_id_size)
-        return build_id_of(v, id) == im->build_id_size && memcmp(id, im->build_id_bytes, im->build_id_size) == 0;
+        return image_view_build_id(v, id) == im->build_id_size &&
+               memcmp(id, im->build_id_bytes, im->build_id_size) == 0;
     return checksum && crc32_z(0, v->data, v->size) == *checksum;
 }
 
@@ -42,6 +30,7 @@ static bool try_file(image *im, const char *path, const uint32_t *checksum)
     if (image_view_open(&v, map, size, path, NULL) == INL_OK && belongs(im, &v, checksum)) {
         im->debug_map = map;
         im->debug = v;
+        im->debug_path = inl_arena_strdup(&im->arena, path);
         return true;
     }
     munmap(map, size);

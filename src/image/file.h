@@ -110,7 +110,8 @@ struct image {
     size_t index_size;
     image_lines *lines;
     void *debug_map;
-    image_view debug; /* the separate debug file, data NULL when there is none */
+    image_view debug;       /* the separate debug file, data NULL when there is none */
+    const char *debug_path; /* its path */
     image_dynamic dynamic;
 };
 
@@ -146,6 +147,10 @@ bool image_view_find(const image_view *v, uint32_t type, const char *name, Elf64
 bool image_view_section_bytes(const image_view *v, const Elf64_Shdr *s, const uint8_t **out);
 const char *image_string(const image_strings *s, uint64_t offset); /* or NULL */
 size_t image_find_build_id(const uint8_t *notes, size_t size, uint8_t id[64]);
+size_t image_view_build_id(const image_view *v, uint8_t id[64]); /* from its notes; 0: none */
+/* To decompress a section, libelf changes its header where it stands: those pages become writable,
+ * private ones. What it changes (size and one flag of .debug_* sections) nobody else here looks at. */
+bool image_view_make_sections_writable(const image_view *v);
 /* Maps a regular file; NULL with errno. */
 void *image_map_file(const char *path, size_t *size);
 

@@ -284,13 +284,17 @@ typedef struct image_piece {
  * cannot be reached there (*why says so). */
 bool image_local(image *, uint64_t pc, const char *name, image_variable *out, const char **why);
 extern const char image_local_around[]; /* *why, of one that belongs to a procedure which this one stands in */
-/* What debug information says of a parameter of the procedure that begins at `pc`: has it a place, and one for all of
- * the procedure? Is it anywhere where, or what, the register leads to? */
-typedef enum image_told { IMAGE_TOLD_NOTHING, IMAGE_TOLD_IN_PARTS, IMAGE_TOLD } image_told;
+/* What debug information says of a parameter of the procedure that begins at `pc`: has it a place, in parts of the
+ * procedure, at its beginning too (HERE), or one for all of it? Is it anywhere where, or what, the register leads to?
+ */
+typedef enum image_told { IMAGE_TOLD_NOTHING, IMAGE_TOLD_IN_PARTS, IMAGE_TOLD_HERE, IMAGE_TOLD } image_told;
 image_told image_parameter_told(image *, uint64_t pc, unsigned number);
 bool image_parameter_is_by(image *, uint64_t pc, unsigned number, unsigned reg);
 /* May parameters of the procedures around `pc` be passed by reference, though their types do not say so? */
 bool image_passes_references(image *, uint64_t pc);
+/* Was the code around `pc` compiled by LLVM? It drops parameters of procedures that nobody outside calls, and what is
+ * behind them moves up; of what was dropped it tells no place, of the others the registers that they come in. */
+bool image_may_drop_parameters(image *, uint64_t pc);
 /* A variable of the whole program; one of the source file around `pc` comes first. */
 bool image_global(image *, uint64_t pc, const char *name, image_variable *out, const char **why);
 /* By name: "struct stat", "union u", "enum e", "size_t", "int". NULL: none. */
@@ -299,8 +303,8 @@ const struct image_ctype *image_ctype_named(image *, uint64_t pc, const char *na
 const struct image_ctype *image_proc_type(image *, uint64_t pc);
 /* A constant of an enumeration, one of the source file around `pc` first. */
 bool image_enumerator(image *, uint64_t pc, const char *name, uint64_t *value);
-/* Has the source file around `pc` left its debug information in one of its own? */
-bool image_debug_is_elsewhere(image *, uint64_t pc);
+/* Which part of its debug information the source file around `pc` has elsewhere, where it is not; NULL: none. */
+const char *image_debug_lacks(image *, uint64_t pc);
 bool image_has_types(image *); /* is there debug information? */
 
 /* Demangled C++/Rust name into out (returns out), or the name itself when it is not mangled.

@@ -10,13 +10,12 @@
 
 #include <dwarf.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 void image_lines_free(image_lines *l)
 {
     if (!l) return;
     if (l->dwarf) dwarf_end(l->dwarf);
+    image_shared_free(l->shared);
     if (l->elf) elf_end(l->elf);
     image_package_free(l->package);
     inl_vec_free(&l->units);
@@ -86,15 +85,14 @@ static void read_units(image_lines *l)
     if (l->ranges.count) qsort(l->ranges.items, l->ranges.count, sizeof(image_unit_range), by_low);
 }
 
-/* To decompress a section, libelf changes its header where it stands: those pages become writable,
- * private ones. What it changes (size and one flag of .debug_* sections) nobody else here looks at. */
-static bool make_section_table_writable(const image_view *v)
+/* Of the file that others have, too: types alone, no code. */
+static void read_shared(image_lines *l)
 {
-    if (v->section_count == 0) return false;
-    uintptr_t mask = (uintptr_t)getpagesize() - 1;
-    uintptr_t low = (uintptr_t)(v->data + v->header.e_shoff) & ~mask;
-    uintptr_t high = (uintptr_t)(v->data + v->header.e_shoff) + (uintptr_t)v->section_count * sizeof(Elf64_Shdr);
-    return mprotect((void *)low, high - low, PROT_READ | PROT_WRITE) == 0;
+    Dwarf *of = l->shared ? image_shared_dwarf(l->shared) : NULL;
+    Dwarf_CU *unit = NULL;
+    Dwarf_Die die;
+    while (of && dwarf_get_units(of, unit, &unit, NULL, NULL, &die, NULL) == 0)
+        if (!inl_vec_push(&l->trees, die)) return;
 }
 
 static void open_lines(image *im)
@@ -102,13 +100,14 @@ static void open_lines(image *im)
     const image_view *v = &im->view;
     if (!has_lines(v)) v = image_debug_view(im);
     if (!has_lines(v) || elf_version(EV_CURRENT) == EV_NONE) return;
-    if (v->data != im->copy && !make_section_table_writable(v)) return;
+    if (v->data != im->copy && !image_view_make_sections_writable(v)) return;
     image_lines *l = im->lines = calloc(1, sizeof *l);
     if (!l) return;
     l->elf = elf_memory((char *)(uintptr_t)v->data, v->size);
     if (l->elf) l->package = image_package_open(im, l->elf);
     if (l->elf) l->dwarf = dwarf_begin_elf(l->elf, DWARF_C_READ, NULL);
-    if (l->dwarf) read_units(l);
+    if (l->dwarf) l->shared = image_shared_open(v, v == &im->debug ? im->debug_path : im->path, l->dwarf);
+    if (l->dwarf) read_units(l), read_shared(l);
 }
 
 /* How many there are: none covers it. It is the same up to *end. */
@@ -195,6 +194,12 @@ image_lines *image_units(image *im)
         open_lines(im);
     }
     return im->lines && im->lines->dwarf ? im->lines : NULL;
+}
+
+image_lines *image_trees(image *im)
+{
+    image_lines *l = image_units(im);
+    return l && l->shared && !image_shared_dwarf(l->shared) ? NULL : l;
 }
 
 static const char *text_of(Dwarf_Die *unit, unsigned name)

@@ -54,37 +54,94 @@ static const char *basic_name(const char *name)
 }
 
 /* It is passed and returned as a structure of two is, but for that of long doubles. */
-static void read_complex(image *im, image_ctype *t)
+static void read_complex(image *im, image_ctype *t, bool is_real)
 {
     uint64_t half = t->size / 2;
-    image_member *m = half == 4 || half == 8 ? inl_arena_alloc(&im->arena, 2 * sizeof *m) : NULL;
+    bool known = half == 4 || half == 8 || (!is_real && (half == 1 || half == 2));
+    image_member *m = known ? inl_arena_alloc(&im->arena, 2 * sizeof *m) : NULL;
+    t->kind = IMAGE_CTYPE_OTHER;
     if (!m) return;
-    m[0] = (image_member){"real", image_ctype_float((unsigned)half), 0};
-    m[1] = (image_member){"imag", image_ctype_float((unsigned)half), half};
+    const image_ctype *of = is_real ? image_ctype_float((unsigned)half) : image_ctype_int((unsigned)half, true);
+    m[0] = (image_member){"real", of, 0};
+    m[1] = (image_member){"imag", of, half};
     t->kind = IMAGE_CTYPE_STRUCT;
     t->members = m;
     t->member_count = 2;
 }
 
+/* Of 16 bytes there is another form, which has other names. */
+static bool is_long_double(const char *name)
+{
+    static const char *const names[] = {"long double", "real", "real(kind=10)",
+                                        "long_long_float"}; /* C, D, Fortran, Ada */
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i])) return true;
+    return false;
+}
+
+static uint8_t kind_of(const image_ctype *t, uint64_t encoding)
+{
+    bool small = t->size == 1 || t->size == 2 || t->size == 4 || t->size == 8;
+    switch (encoding) {
+    case DW_ATE_boolean: return small ? IMAGE_CTYPE_BOOL : IMAGE_CTYPE_OTHER;
+    case DW_ATE_signed:
+    case DW_ATE_unsigned: return t->size == 16 ? IMAGE_CTYPE_WIDE : small ? IMAGE_CTYPE_INT : IMAGE_CTYPE_OTHER;
+    case DW_ATE_address:
+    case DW_ATE_signed_char:
+    case DW_ATE_unsigned_char:
+    case DW_ATE_signed_fixed:
+    case DW_ATE_unsigned_fixed:
+    case DW_ATE_UTF:
+    case DW_ATE_UCS:
+    case DW_ATE_ASCII: return small ? IMAGE_CTYPE_INT : IMAGE_CTYPE_OTHER;
+    case DW_ATE_float:
+        if (t->size == 16 && is_long_double(t->name)) return IMAGE_CTYPE_LONG_DOUBLE;
+        return t->size == 4 || t->size == 8 ? IMAGE_CTYPE_FLOAT : IMAGE_CTYPE_OTHER;
+    default: return IMAGE_CTYPE_OTHER; /* decimal ones among them */
+    }
+}
+
 static void read_basic(image *im, Dwarf_Die *die, image_ctype *t)
 {
+    enum { COMPLEX_INTEGER = DW_ATE_lo_user }; /* GCC's */
     uint64_t encoding = 0;
     image_number_of(die, DW_AT_encoding, &encoding);
     const char *name = dwarf_diename(die);
     t->name = inl_arena_strdup(&im->arena, name ? basic_name(name) : "?");
-    bool small = t->size == 1 || t->size == 2 || t->size == 4 || t->size == 8;
-    t->kind = small ? IMAGE_CTYPE_INT : IMAGE_CTYPE_OTHER;
-    t->is_signed = encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
-    if (encoding == DW_ATE_boolean && small) t->kind = IMAGE_CTYPE_BOOL;
-    if (encoding == DW_ATE_float) t->kind = t->size == 4 || t->size == 8 ? IMAGE_CTYPE_FLOAT : IMAGE_CTYPE_OTHER;
-    bool wide = t->size == 16 && (encoding == DW_ATE_signed || encoding == DW_ATE_unsigned);
-    if (wide) t->kind = IMAGE_CTYPE_WIDE;
-    if (encoding == DW_ATE_float && t->size == 16 && !strcmp(t->name, "long double")) t->kind = IMAGE_CTYPE_LONG_DOUBLE;
-    if (encoding == DW_ATE_complex_float || encoding == DW_ATE_imaginary_float) t->kind = IMAGE_CTYPE_OTHER;
-    if (encoding == DW_ATE_complex_float) read_complex(im, t);
+    t->kind = kind_of(t, encoding);
+    t->is_signed = encoding == DW_ATE_signed || encoding == DW_ATE_signed_char || encoding == DW_ATE_signed_fixed;
+    bool is_complex = encoding == DW_ATE_complex_float || encoding == COMPLEX_INTEGER;
+    if (is_complex) read_complex(im, t, encoding == DW_ATE_complex_float);
 }
 
 /* --- members --- */
+
+bool image_member_offset(Dwarf_Die *die, uint64_t *offset)
+{
+    Dwarf_Attribute attr;
+    Dwarf_Op *ops;
+    size_t n;
+    *offset = 0;
+    if (!dwarf_attr_integrate(die, DW_AT_data_member_location, &attr)) return true;
+    if (image_number_of(die, DW_AT_data_member_location, offset)) return true;
+    if (dwarf_getlocation(&attr, &ops, &n) || n != 1 || ops[0].atom != DW_OP_plus_uconst) return false;
+    *offset = ops[0].number;
+    return true;
+}
+
+/* The bytes that hold so many bits from `first` on, as a number: 1, 2, 4 or 8. Where that is more than there are, those
+ * from where such a number lies, as the structure reaches to its end, if it is not packed. 0: too many. */
+static uint64_t bytes_of_bits(uint64_t first, uint64_t count, uint64_t *offset)
+{
+    uint64_t size = 1, aligned;
+    *offset = first / 8;
+    while (size * 8 < first % 8 + count) size *= 2;
+    if (size > 8) return 0;
+    aligned = *offset / size * size;
+    bool exact = (first % 8 + count + 7) / 8 == size;
+    if (!exact && first + count <= (aligned + size) * 8) *offset = aligned;
+    return size;
+}
 
 /* A bit field: bytes that hold it, and where in them. Of big-endian DWARF 2 forms only that with a byte size is left.
  */
@@ -100,13 +157,11 @@ static const image_ctype *bits_of(image *im, Dwarf_Die *die, const image_ctype *
         return of;
     }
     first += *offset * 8;
-    *offset = first / 8;
-    uint64_t size = 1;
-    while (size * 8 < first % 8 + count) size *= 2;
-    image_ctype *t = size <= 8 ? inl_arena_alloc(&im->arena, sizeof *t) : NULL;
+    uint64_t size = bytes_of_bits(first, count, offset);
+    image_ctype *t = size ? inl_arena_alloc(&im->arena, sizeof *t) : NULL;
     if (!t) return &image_ctype_void; /* over nine bytes: it has a name, and no use */
     *t = (image_ctype){.kind = IMAGE_CTYPE_BITS, .is_signed = of->is_signed, .size = size, .of = of};
-    t->bit_offset = (uint8_t)(first % 8), t->bit_count = (uint8_t)count;
+    t->bit_offset = (uint8_t)(first - *offset * 8), t->bit_count = (uint8_t)count;
     return t;
 }
 
@@ -118,7 +173,7 @@ static bool read_member(image *im, Dwarf_Die *die, int tag, image_member *m)
     if (tag == DW_TAG_enumerator) return image_number_of(die, DW_AT_const_value, &m->offset);
     m->type = image_ctype_of(im, die);
     if (tag == DW_TAG_formal_parameter) return m->type && m->name;
-    image_number_of(die, DW_AT_data_member_location, &m->offset);
+    if (!image_member_offset(die, &m->offset)) m->type = &image_ctype_void; /* it has a name, and no use */
     if (m->type) m->type = bits_of(im, die, m->type, &m->offset);
     return m->type && m->name;
 }
@@ -188,6 +243,13 @@ static bool is_by_reference(Dwarf_Die *die)
     return false;
 }
 
+/* 0: its members tell. */
+static uint64_t said_alignment(Dwarf_Die *die)
+{
+    uint64_t said;
+    return image_number_of(die, DW_AT_alignment, &said) && said && !(said & (said - 1)) ? said : 0;
+}
+
 static void read_structure(image *im, Dwarf_Die *die, image_ctype *t, uint8_t kind, const char *word)
 {
     t->kind = kind;
@@ -195,6 +257,7 @@ static void read_structure(image *im, Dwarf_Die *die, image_ctype *t, uint8_t ki
     t->fill = fill_members;
     t->from = im;
     t->by_reference = kind != IMAGE_CTYPE_ENUM && is_by_reference(die);
+    t->alignment = said_alignment(die);
     Dwarf_Die *copy = inl_arena_alloc(&im->arena, sizeof *copy);
     if (copy) *copy = *die;
     else t->fill = NULL;
@@ -209,33 +272,17 @@ static void read_enum(image *im, Dwarf_Die *die, image_ctype *t)
     if (t->size != 1 && t->size != 2 && t->size != 8) t->size = 4;
 }
 
-/* The dimensions are the children; the outermost comes first. */
-static void read_array(image *im, Dwarf_Die *die, image_ctype *t)
+/* A part of another type's values, as those are; with a size of its own, perhaps. What is counted from something else
+ * than 0 is not understood. */
+static void read_subrange(image *im, Dwarf_Die *die, image_ctype *t)
 {
-    Dwarf_Die kid;
-    uint64_t counts[8];
-    unsigned n = 0;
-    if (dwarf_child(die, &kid) == 0) {
-        do {
-            uint64_t bound;
-            if (dwarf_tag(&kid) != DW_TAG_subrange_type) continue;
-            counts[n] = 0;
-            if (image_number_of(&kid, DW_AT_count, &bound)) counts[n] = bound;
-            else if (image_number_of(&kid, DW_AT_upper_bound, &bound)) counts[n] = bound + 1;
-            n++;
-        } while (n < 8 && dwarf_siblingof(&kid, &kid) == 0);
-    }
+    uint64_t size = t->size;
+    const char *name = name_with(im, "", die);
     const image_ctype *of = image_ctype_of(im, die);
-    for (unsigned i = n; of && i-- > 1;) {
-        image_ctype *inner = inl_arena_alloc(&im->arena, sizeof *inner);
-        if (!inner) break;
-        *inner = (image_ctype){.kind = IMAGE_CTYPE_ARRAY, .of = of, .count = counts[i], .size = of->size * counts[i]};
-        of = inner;
-    }
-    t->kind = IMAGE_CTYPE_ARRAY;
-    t->of = of ? of : &image_ctype_void;
-    t->count = n ? counts[0] : 0;
-    t->size = t->of->size * t->count;
+    bool known = of && of->size && !dwarf_hasattr(die, DW_AT_GNU_bias);
+    *t = known ? *of : (image_ctype){.kind = IMAGE_CTYPE_OTHER, .name = "?"};
+    if (size) t->size = size;
+    if (name) t->name = name;
 }
 
 static void read_function(image *im, Dwarf_Die *die, image_ctype *t)
@@ -259,7 +306,9 @@ static void read_type(image *im, Dwarf_Die *die, image_ctype *t)
     case DW_TAG_class_type: read_structure(im, die, t, IMAGE_CTYPE_STRUCT, "struct "); return;
     case DW_TAG_union_type: read_structure(im, die, t, IMAGE_CTYPE_UNION, "union "); return;
     case DW_TAG_enumeration_type: read_enum(im, die, t); return;
-    case DW_TAG_array_type: read_array(im, die, t); return;
+    case DW_TAG_array_type: image_read_array(im, die, t); return;
+    case DW_TAG_string_type: image_read_string(die, t); return;
+    case DW_TAG_subrange_type: read_subrange(im, die, t); return;
     case DW_TAG_subprogram:
     case DW_TAG_subroutine_type: read_function(im, die, t); return;
     case DW_TAG_pointer_type:
@@ -387,7 +436,7 @@ static const image_ctype *named_in(image *im, Dwarf_Die *parent, const type_name
 const image_ctype *image_ctype_named(image *im, uint64_t pc, const char *name)
 {
     int tag;
-    image_lines *l = image_units(im);
+    image_lines *l = image_trees(im);
     type_name n = {.name = tagged_name(name, &tag)};
     if (!l) return NULL;
     Dwarf_Die *own = image_tree_at(l, pc);
@@ -396,7 +445,7 @@ const image_ctype *image_ctype_named(image *im, uint64_t pc, const char *name)
     const image_ctype *found = NULL;
     for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
         found = own ? named_in(im, own, &n, deep) : NULL;
-        for (size_t i = 0; !found && i < l->units.count; i++) {
+        for (size_t i = 0; !found && i < l->trees.count; i++) {
             Dwarf_Die *tree = &l->trees.items[i];
             bool is_c = image_is_c(tree);
             if (!own) n.is_c = is_c; /* seen from nowhere: as each itself */
@@ -423,30 +472,42 @@ static bool enumerator_in(Dwarf_Die *parent, const char *name, unsigned deep, ui
 
 bool image_enumerator(image *im, uint64_t pc, const char *name, uint64_t *value)
 {
-    image_lines *l = image_units(im);
+    image_lines *l = image_trees(im);
     Dwarf_Die *own = l ? image_tree_at(l, pc) : NULL;
     bool found = false;
     for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
         found = own && enumerator_in(own, name, deep, value);
-        for (size_t i = 0; l && !found && i < l->units.count; i++)
+        for (size_t i = 0; l && !found && i < l->trees.count; i++)
             found = !(deep && image_is_c(&l->trees.items[i])) && enumerator_in(&l->trees.items[i], name, deep, value);
     }
     return found;
 }
 
-bool image_debug_is_elsewhere(image *im, uint64_t pc)
+static bool is_in_dwo(image_lines *l, uint64_t pc)
 {
-    image_lines *l = image_units(im);
-    Dwarf_Die *unit = l ? image_unit_at(l, pc) : NULL;
+    Dwarf_Die *unit = image_unit_at(l, pc);
     return unit && image_tree_at(l, pc)->cu == unit->cu &&
            (dwarf_hasattr(unit, DW_AT_dwo_name) || dwarf_hasattr(unit, DW_AT_GNU_dwo_name));
+}
+
+const char *image_debug_lacks(image *im, uint64_t pc)
+{
+    image_lines *l = image_units(im);
+    if (l && is_in_dwo(l, pc))
+        return "its debug information is in a .dwo file (-gsplit-dwarf) that is not there, nor is it in a .dwp file "
+               "beside the program";
+    if (l && !image_trees(im))
+        return "its debug information is in part in a file that others have, too (dwz, .gnu_debugaltlink), which is "
+               "not "
+               "there";
+    return NULL;
 }
 
 bool image_has_types(image *im) { return image_units(im) != NULL; }
 
 const image_ctype *image_proc_type(image *im, uint64_t pc)
 {
-    image_lines *l = image_units(im);
+    image_lines *l = image_trees(im);
     Dwarf_Die *scopes = NULL;
     const image_ctype *found = NULL;
     int n = l ? image_scopes_at(l, pc, &scopes) : 0;

@@ -18,8 +18,11 @@ struct image_lines {
     Dwarf *dwarf;
     struct image_package *package; /* NULL: there is none */
     Dwarf *split;                  /* the last .dwo file whose types are among the trees */
+    struct image_shared *shared;   /* NULL: nothing is in a file that others have, too */
     INL_VEC(Dwarf_Die) units;
-    INL_VEC(Dwarf_Die) trees; /* of the same units, what holds types and variables: of one that has a .dwo file, that */
+    INL_VEC(Dwarf_Die)
+    trees; /* of the same units, what holds types and variables: of one that has a .dwo file, that.
+            * Behind them those that are shared with others */
     INL_VEC(image_unit_range) ranges;
     inl_map types;  /* by the bytes of their entries: image_ctype */
     unsigned depth; /* of types that are being read */
@@ -32,6 +35,7 @@ struct image_lines {
 
 /* NULL: the image has no debug information, or it cannot be read. Opened when first asked for. */
 image_lines *image_units(image *);
+image_lines *image_trees(image *); /* NULL, too, where what types are made of is in a file that is not there */
 Dwarf_Die *image_unit_at(image_lines *, uint64_t addr); /* NULL: none covers it */
 Dwarf_Die *image_tree_at(image_lines *, uint64_t addr);
 
@@ -70,9 +74,22 @@ bool image_location(image_reader *, Dwarf_Attribute *, const Dwarf_Op *, size_t 
 const image_ctype *image_ctype_of(image *, Dwarf_Die *);
 bool image_number_of(Dwarf_Die *, unsigned attribute, uint64_t *out);
 size_t image_count_tags(Dwarf_Die *, int tag);
+/* Where a member lies in what it is of; 0 where nothing is said. False: that is known at run time alone. */
+bool image_member_offset(Dwarf_Die *, uint64_t *offset);
 /* What stands for a type that has a unit of its own (-fdebug-types-section) becomes the entry there, which alone says
  * what the type is: others may have no name, and each type is one. */
 void image_enter_type_unit(Dwarf_Die *);
+
+/* shared.c: what is in a file that several share (dwz), for which `of` then looks there. NULL: nothing is. The DWARF of
+ * that file; NULL: it cannot be had. `file`: where the view is from. */
+typedef struct image_shared image_shared;
+image_shared *image_shared_open(const image_view *, const char *file, Dwarf *of);
+Dwarf *image_shared_dwarf(const image_shared *);
+void image_shared_free(image_shared *);
+
+/* arrays.c: of an array's entry, and of a string's of Fortran. */
+void image_read_array(image *, Dwarf_Die *, image_ctype *);
+void image_read_string(Dwarf_Die *, image_ctype *);
 
 /* go_pieces.c: Go's compiler tells the parts of a value one behind the other, without what lies between them. Puts each
  * to its place. False: they are not the type's. */

@@ -111,7 +111,7 @@ static bool is_around(reader *r, const char *name)
 bool image_local(image *im, uint64_t pc, const char *name, image_variable *out, const char **why)
 {
     reader r = {.im = im, .pc = pc};
-    image_lines *l = image_units(im);
+    image_lines *l = image_trees(im);
     Dwarf_Die die;
     bool found = false, there = false;
     *out = (image_variable){0};
@@ -136,7 +136,7 @@ bool image_local(image *im, uint64_t pc, const char *name, image_variable *out, 
 static bool parameter_location(image *im, uint64_t pc, unsigned number, Dwarf_Attribute *out)
 {
     reader r = {.im = im, .pc = pc};
-    image_lines *l = image_units(im);
+    image_lines *l = image_trees(im);
     Dwarf_Die die;
     bool told = false;
     if (l && open_scopes(&r, l) && !dwarf_child(&r.scopes[r.proc], &die)) {
@@ -151,8 +151,13 @@ static bool parameter_location(image *im, uint64_t pc, unsigned number, Dwarf_At
 image_told image_parameter_told(image *im, uint64_t pc, unsigned number)
 {
     Dwarf_Attribute attr;
+    Dwarf_Op *ops;
+    size_t n;
     if (!parameter_location(im, pc, number, &attr)) return IMAGE_TOLD_NOTHING;
-    return is_list(&attr) ? IMAGE_TOLD_IN_PARTS : IMAGE_TOLD;
+    if (!image_operations(im, &attr, pc, &ops, &n) || !n) return IMAGE_TOLD_IN_PARTS;
+    unsigned last = ops[n - 1].atom;
+    if (last == DW_OP_stack_value || last == DW_OP_implicit_value) return IMAGE_TOLD_NOTHING; /* nobody need pass it */
+    return is_list(&attr) ? IMAGE_TOLD_HERE : IMAGE_TOLD;
 }
 
 bool image_parameter_is_by(image *im, uint64_t pc, unsigned number, unsigned reg)
@@ -189,13 +194,13 @@ static bool global_in(reader *r, Dwarf_Die *parent, const char *name, unsigned d
 bool image_global(image *im, uint64_t pc, const char *name, image_variable *out, const char **why)
 {
     reader r = {.im = im, .proc = -1};
-    image_lines *l = image_units(im);
+    image_lines *l = image_trees(im);
     *out = (image_variable){0};
     Dwarf_Die *own = l ? image_tree_at(l, pc) : NULL;
     bool found = false;
     for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
         found = own && global_in(&r, own, name, deep, out);
-        for (size_t i = 0; l && !found && i < l->units.count; i++)
+        for (size_t i = 0; l && !found && i < l->trees.count; i++)
             found = !(deep && image_is_c(&l->trees.items[i])) && global_in(&r, &l->trees.items[i], name, deep, out);
     }
     *why = found ? NULL : r.why;
@@ -204,7 +209,7 @@ bool image_global(image *im, uint64_t pc, const char *name, image_variable *out,
 
 bool image_passes_references(image *im, uint64_t pc)
 {
-    image_lines *l = image_units(im);
+    image_lines *l = image_trees(im);
     Dwarf_Die *unit = l ? image_tree_at(l, pc) : NULL;
     return unit && image_is_fortran(unit);
 }

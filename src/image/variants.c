@@ -39,7 +39,7 @@ const image_variants *image_read_variants(image *im, Dwarf_Die *die)
     *all = (image_variants){.list = list};
     if (dwarf_attr(&part, DW_AT_discr, &attr) && dwarf_formref_die(&attr, &number)) {
         all->number = image_ctype_of(im, &number);
-        image_number_of(&number, DW_AT_data_member_location, &all->offset);
+        if (!image_member_offset(&number, &all->offset)) return NULL;
     }
     do
         if (dwarf_tag(&kid) == DW_TAG_variant && read_variant(im, &kid, &list[i])) i++;

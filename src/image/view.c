@@ -125,6 +125,19 @@ size_t image_find_build_id(const uint8_t *notes, size_t size, uint8_t id[64])
 }
 
 /* Only regular files: opening a device or a FIFO could block or have an effect. */
+size_t image_view_build_id(const image_view *v, uint8_t id[64])
+{
+    for (uint32_t i = 1; i < v->section_count; i++) {
+        Elf64_Shdr s;
+        const uint8_t *bytes;
+        image_view_section(v, i, &s);
+        if (s.sh_type != SHT_NOTE || !image_view_section_bytes(v, &s, &bytes)) continue;
+        size_t size = image_find_build_id(bytes, s.sh_size, id);
+        if (size) return size;
+    }
+    return 0;
+}
+
 void *image_map_file(const char *path, size_t *size)
 {
     struct stat st;
@@ -146,4 +159,13 @@ void *image_map_file(const char *path, size_t *size)
     close(fd);
     errno = cause;
     return map;
+}
+
+bool image_view_make_sections_writable(const image_view *v)
+{
+    if (v->section_count == 0) return false;
+    uintptr_t mask = (uintptr_t)getpagesize() - 1;
+    uintptr_t low = (uintptr_t)(v->data + v->header.e_shoff) & ~mask;
+    uintptr_t high = (uintptr_t)(v->data + v->header.e_shoff) + (uintptr_t)v->section_count * sizeof(Elf64_Shdr);
+    return mprotect((void *)low, high - low, PROT_READ | PROT_WRITE) == 0;
 }

@@ -141,6 +141,10 @@ static bool pass_on_stack(layout *l, const passed *how, const snippet *a)
     const image_ctype *t = typed_type(a);
     bool whole = image_ctype_is_whole(t);
     tool_call_word w = {.to = CALL_STACK, .number = (uint16_t)(how->offset / 8)};
+    if (image_ctype_alignment(a->type) > 16) {
+        typed_refuse(l->m, "a structure that lies at a multiple of more than 16 bytes is not passed on the stack");
+        return false;
+    }
     if (l->at.bytes > TOOL_CALL_STACK * 8) {
         typed_refuse(l->m, "a procedure of the program is passed at most %d bytes on the stack", TOOL_CALL_STACK * 8);
         return false;

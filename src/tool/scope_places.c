@@ -425,12 +425,40 @@ static bool is_as_declared(image *file, uint64_t address, const image_ctype *pro
         image_told told = image_parameter_told(file, address, i);
         if (!passing_argument(proc, i, &how)) return i > number && any;
         bool by_address = how.how == PASSED_POINTER || how.how == PASSED_STACK_POINTER;
-        if (told == IMAGE_TOLD_NOTHING || (told == IMAGE_TOLD_IN_PARTS && !by_address)) return false;
+        if (told == IMAGE_TOLD_NOTHING || (told != IMAGE_TOLD && !by_address)) return false;
         any |= told == IMAGE_TOLD;
         if (i == number) its = how;
     }
     return any || (its.how == PASSED_POINTER &&
                    image_parameter_is_by(file, address, number, tool_argument_numbers[its.pieces[0].number]));
+}
+
+/* What is dropped is not told of as the procedure begins. */
+static bool has_all(image *file, uint64_t address, const image_ctype *proc)
+{
+    const image_member *list;
+    for (unsigned i = 1, n = (unsigned)image_ctype_members(proc, &list); i <= n; i++) {
+        image_told told = image_parameter_told(file, address, i);
+        if (told != IMAGE_TOLD && told != IMAGE_TOLD_HERE) return false;
+    }
+    return true;
+}
+
+/* Is it one of those that arguments come in? */
+static bool is_argument(const image_variable *v)
+{
+    if (v->kind == IMAGE_PLACE_VECTOR) return v->reg < tool_vector_arguments;
+    for (unsigned i = 0; v->kind == IMAGE_PLACE_REGISTER && i < tool_argument_registers; i++)
+        if (tool_argument_numbers[i] == v->reg) return true;
+    return false;
+}
+
+static bool is_in_arguments(const image_variable *v)
+{
+    if (v->kind != IMAGE_PLACE_PIECES) return is_argument(v);
+    for (unsigned i = 0; i < v->count; i++)
+        if (!is_argument(&v->pieces[i].where)) return false;
+    return v->count > 0;
 }
 
 /* At the entry a parameter is read: to where the debug information says, if that speaks of the entry itself. */
@@ -440,13 +468,16 @@ static const snippet *entry_parameter(inlay_scope *s, image *file, const image_v
     const image_ctype *proc = image_proc_type(file, s->address);
     bool constant = v->kind == IMAGE_PLACE_VALUE || v->kind == IMAGE_PLACE_BYTES;
     if (proc && proc->convention == IMAGE_CALLS_GO) return parameter(&s->maker, proc, v->parameter); /* never another */
-    if (found && (v->is_for_here || constant)) {
+    bool may_differ = proc && image_may_drop_parameters(file, s->address);
+    if (found && (v->is_for_here || constant || (may_differ && is_in_arguments(v)))) {
         const snippet *there = scope_variable(s, s->image, v);
         bool whole = there && typed_is_object(there) && !image_ctype_is_scalar(there->type);
         return whole ? there : typed_value(&s->maker, there);
     }
-    bool may_differ = proc && proc->convention == IMAGE_CALLS_RUST;
-    if (may_differ && !is_as_declared(file, s->address, proc, v->parameter)) {
+    bool as_declared = !may_differ ||
+                       (proc->convention == IMAGE_CALLS_RUST ? is_as_declared(file, s->address, proc, v->parameter)
+                                                             : has_all(file, s->address, proc));
+    if (!as_declared) {
         if (!*why) *why = "it has been optimised away here";
         return NULL;
     }

@@ -38,6 +38,10 @@ __attribute__((noinline)) long lost(int n, const char *text, double real, float 
     return sum;
 }
 
+/* Compilers that know all its callers drop what it does not look at, and what it knows, and pass the others in other
+ * registers; how it is called stays for those that do not. */
+__attribute__((noinline)) static long moved(long unseen, long known, long kept) { return used(kept) + (known & 1); }
+
 __attribute__((noinline)) long deep(long n, long weight)
 {
     if (weight != 3 * n) return -1;
@@ -88,6 +92,7 @@ static void calls(void)
         lost(i, &"text"[i % 4], i / 4.0, (float)i / 8, p, b, i * 3l, (short)-i, i * 7l);
         if (!setjmp(back)) leaps(i, i % 5);
         tail(i, i & 7);
+        moved(i * 11l, 3, i);
     }
 }
 

@@ -62,6 +62,8 @@ ROWS = [
     ("returns_to", "count", "static long n; n += *(unsigned char *)($retaddr - 5) == 0xe8", {"n": "10"}),
     ("next", "area:instructions", "static unsigned long x, e; x = $next - $pc; if (e && e != $pc - (unsigned long)&area) x += 1000; e = $next - (unsigned long)&area", {"x": None}),
     ("branches", "main:branches", "static long n, t; n++; t += $taken", {"n": None, "t": None}),
+    ("laid", "laid", "static long s; static double w; s = first_there + there.far + behind + f; w = width",
+     {"s": str(ord("x") + 3006), "w": "0.5"}),
     ("choices", "count", "static long a, b; a += width > 65533 ? 1 : -1; b = min(b, tag) ; b = max(b, -5)",
      {"a": None, "b": "-5"}),
 ]

@@ -156,7 +156,7 @@ __attribute__((noinline)) long varying(int n)
 __attribute__((noinline)) long wide_frame(int n, long m)
 {
     char text[600];
-    long length;
+    long length = n;
     snprintf(text, sizeof text, "%d and %ld", n, m);
     length = (long)strlen(text);
     seen(length);

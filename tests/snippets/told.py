@@ -40,6 +40,8 @@ KNOWN = {("clang-O1", "wide_frame", "n"), ("clang-O1-split", "wide_frame", "n")}
 # Nothing has been put there yet.
 UNSET = (r"^clang\+\+-O0 _ZL6thrownil what$", r"^fortran-O. \S+ (k|product|below|total|weight|i|turn|by_value|folded|answer|sum)$",
          r"^ada-O. _ada_told ")
+# What is read somewhere, for types that could be refused everywhere: of Natural.
+READ = {"ada-O0": {"n"}}
 QUICK = "gcc-O2,clang-O0,g++-O1,ada-O0,fortran-O1,go-O0,rust-O1"
 
 # In gdb: breakpoints at all addresses of a file; at the first hit of each, the variables that it sees.
@@ -61,7 +63,7 @@ if not %d:
     bias = 0
 for at in places:
     gdb.execute("tbreak *%%#x" %% (at + bias), to_string=True)
-INTEGERS = (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_ENUM, gdb.TYPE_CODE_BOOL, gdb.TYPE_CODE_CHAR)
+INTEGERS = (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_ENUM, gdb.TYPE_CODE_BOOL, gdb.TYPE_CODE_CHAR, gdb.TYPE_CODE_RANGE)
 with open(OUT, "w") as out:
     while True:
         gdb.execute("continue", to_string=True)
@@ -206,6 +208,9 @@ def told(options, folder, name, tool):
                                           any(re.search(s, f"{name} {procedure[a]} {variable}") for s in UNSET))
         if options.verbose:
             print(name, engine, dict(counts), *(f"\n    {n} {why}" for why, n in reasons.most_common(12)))
+        missing = READ.get(name, set()) - {variable for (_, variable), (how, _) in said.items() if how != "!"}
+        if missing:
+            raise Failed(f"{engine}: never read:", *missing)
         if wrong or counts["same"] < 100:
             raise Failed(f"{engine}: {len(wrong)} are wrong, {dict(counts)}", *wrong[:400 if options.verbose else 6])
 

@@ -121,6 +121,7 @@ static void check_bits(const image_ctype *t)
         assert_int_equal(f->bit_count, fields[i].count);
         assert_int_equal(f->is_signed, fields[i].is_signed);
         assert_true(f->bit_offset + f->bit_count <= f->size * 8);
+        assert_true(offset + f->size <= b->size);
     }
 }
 
@@ -201,6 +202,7 @@ static void as_the_compiler_says(void **state)
     check(SAMPLE_CC, "optimised", "-g -O2", true);
     check(SAMPLE_CC, "four", "-gdwarf-4 -O1 -fdebug-types-section", true);
     check(SAMPLE_CC, "three", "-gdwarf-3 -gstrict-dwarf -O0", false);
+    check(SAMPLE_CC, "two", "-gdwarf-2 -O0", false);
     if (sample_shell("clang --version > /dev/null 2>&1") && !strcmp(SAMPLE_CC, "cc"))
         check("clang", "clang", "-g -O1", true);
 }
@@ -254,6 +256,84 @@ static void words_before_names_are_those_of_the_language(void **state)
     image_close(im);
 }
 
+static void numbers_that_are_none_of_cs_have_names_alone(void **state)
+{
+    (void)state;
+    static const char numbers[] = "typedef int four __attribute__((vector_size(16))); four whole;\n"
+                                  "_Complex int parts; _Float128 wide; int main(void) { return whole[0]; }\n"
+                                  "#ifdef __x86_64__\n_Decimal64 decimal;\n#endif\n";
+    uint64_t offset;
+    image *im = sample_open(sample_build(SAMPLE_CC, "numbers", "c", numbers, "-g -O0"));
+    assert_true(global(im, "whole")->is_vector);
+    assert_int_equal(offset_of(global(im, "parts"), "imag", "int"), 4);
+    assert_int_equal(global(im, "wide")->kind, IMAGE_CTYPE_OTHER);
+    if (image_symbol(im, "decimal", &offset, &offset)) assert_int_equal(global(im, "decimal")->kind, IMAGE_CTYPE_OTHER);
+    image_close(im);
+}
+
+static const image_ctype *in_program(image *im, const char *name)
+{
+    const char *why;
+    image_variable v;
+    assert_true(image_local(im, image_proc_named(im, "MAIN__")->addr, name, &v, &why));
+    return v.type;
+}
+
+/* Counted from 0, the first index leads farthest; what has a descriptor is had by its first element's address. */
+static void arrays_of_fortran_are_as_c_has_them(void **state)
+{
+    (void)state;
+    static const char source_f90[] = "program rows\n"
+                                     "  integer, save :: plain(5), low(-2:2), table(3,2)\n"
+                                     "  real(8), allocatable, save :: later(:)\n"
+                                     "  character(len=8), save :: label\n"
+                                     "  allocate(later(3)); plain = 1; low = 2; table = 3; label = 'four'\n"
+                                     "end program\n";
+    if (!sample_shell("gfortran --version > /dev/null 2>&1") || strcmp(SAMPLE_CC, "cc") != 0) return;
+    image *im = sample_open(sample_build("gfortran", "rows", "f90", source_f90, "-g -O0"));
+    spelled(in_program(im, "plain"), "integer(kind=4) [5]");
+    spelled(in_program(im, "low"), "integer(kind=4) [5]");
+    spelled(in_program(im, "table"), "integer(kind=4) [2][3]");
+    spelled(in_program(im, "later"), "real(kind=8) *");
+    spelled(in_program(im, "label"), "char [8]");
+    assert_int_equal(in_program(im, "table")->size, 24);
+    image_close(im);
+}
+
+/* As dwz makes them: a variable whose type is in another file, at the eleventh byte behind its unit's beginning. */
+static void a_type_may_be_in_a_file_that_others_share(void **state)
+{
+    (void)state;
+    static const char holds[] = ".section .debug_abbrev\n"
+                                ".uleb128 1,0x3c\n.byte 1,0,0\n" /* a partial unit, with children */
+                                ".uleb128 2,0x24\n.byte 0\n.uleb128 3,8,0xb,0xb,0x3e,0xb\n.byte 0,0,0\n"
+                                ".section .debug_info\n.long 2f-1f\n1: .2byte 4\n.long 0\n.byte 8\n"
+                                ".uleb128 1\n.uleb128 2\n.asciz \"shared\"\n.byte 4,5,0\n2:\n";
+    static const char uses[] = ".data\n.globl it\n.type it,%object\n.size it,4\nit: .long 7\n"
+                               ".section .debug_abbrev\n"
+                               ".uleb128 1,0x11\n.byte 1\n.uleb128 0x13,0xb\n.byte 0,0\n"
+                               ".uleb128 2,0x34\n.byte 0\n.uleb128 3,8,0x49,0x1f20,2,0x18\n.byte 0,0,0\n"
+                               ".section .debug_info\n.long 2f-1f\n1: .2byte 4\n.long 0\n.byte 8\n"
+                               ".uleb128 1\n.byte 12\n"
+                               ".uleb128 2\n.asciz \"it\"\n.long 12\n.byte 9,3\n.quad it\n.byte 0\n2:\n"
+                               ".section .debug_line\n.long 0\n"
+                               ".section .gnu_debugaltlink\n.asciz \"shared.debug\"\n.byte 0x12,0x34,0x56,0x78\n";
+    const char *why,
+        *other = sample_build(SAMPLE_CC, "shared.debug", "s", holds, "-shared -nostdlib -Wl,--build-id=0x12345678");
+    const char *one = sample_build(SAMPLE_CC, "shares", "s", uses, "-shared -nostdlib -Wl,--build-id=none");
+    image_variable v;
+    image *im = sample_open(one);
+    spelled(global(im, "it"), "shared");
+    assert_non_null(image_ctype_named(im, 0, "shared"));
+    assert_null(image_debug_lacks(im, 0));
+    image_close(im);
+    assert_true(sample_shell("mv '%s' '%s.away'", other, other));
+    im = sample_open(one);
+    assert_false(image_global(im, 0, "it", &v, &why));
+    assert_non_null(image_debug_lacks(im, 0));
+    image_close(im);
+}
+
 static void types_are_spelled(void **state)
 {
     (void)state;
@@ -275,6 +355,9 @@ int main(void)
         cmocka_unit_test(a_local_is_where_the_debugger_finds_it),
         cmocka_unit_test(nothing_without_debug_information),
         cmocka_unit_test(words_before_names_are_those_of_the_language),
+        cmocka_unit_test(numbers_that_are_none_of_cs_have_names_alone),
+        cmocka_unit_test(arrays_of_fortran_are_as_c_has_them),
+        cmocka_unit_test(a_type_may_be_in_a_file_that_others_share),
         cmocka_unit_test(types_are_spelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

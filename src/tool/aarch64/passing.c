@@ -44,9 +44,9 @@ static bool in_registers(const image_ctype *t, passed *out)
     unsigned n = floats(t, &each, DEPTH);
     *out = (passed){.how = PASSED_REGISTERS};
     bool known = t->size && t->kind != IMAGE_CTYPE_OTHER && t->kind != IMAGE_CTYPE_VOID &&
-                 t->kind != IMAGE_CTYPE_LONG_DOUBLE;
+                 t->kind != IMAGE_CTYPE_LONG_DOUBLE && (t->is_vector || t->kind != IMAGE_CTYPE_ARRAY);
     if (!known) return false;
-    if (t->kind == IMAGE_CTYPE_ARRAY) { /* none of C's values: a vector register's */
+    if (t->is_vector) {
         out->pieces[out->count++] = (passed_piece){.vector = true, .size = EIGHT};
         return t->size == EIGHT || t->size == LARGEST;
     }

@@ -27,6 +27,8 @@ static void classify(const image_ctype *t, uint64_t at, class classes[2], unsign
     bool bits = t->kind == IMAGE_CTYPE_BITS, unaligned = !bits && at % image_ctype_alignment(t);
     if (!depth || unaligned || (t->kind == IMAGE_CTYPE_OTHER || t->kind == IMAGE_CTYPE_VOID)) {
         note(classes, 0, LARGEST, unaligned ? MEMORY : UNKNOWN);
+    } else if (t->is_vector) { /* what lies behind the first eight bytes is in the same register */
+        note(classes, at, EIGHT, t->size < EIGHT ? UNKNOWN : SSE);
     } else if (t->kind == IMAGE_CTYPE_ARRAY) {
         for (uint64_t i = 0; i < t->count && t->of->size && at + i * t->of->size < LARGEST; i++)
             classify(t->of, at + i * t->of->size, classes, depth - 1);
@@ -42,9 +44,17 @@ static void classify(const image_ctype *t, uint64_t at, class classes[2], unsign
     }
 }
 
-/* Arrays are none of C's values; what looks like one is what the processor has in a vector register. Of that the lowest
- * eight bytes can be read. */
-static bool is_vector(const image_ctype *t, passed *out)
+/* One alone, of 32 or 64 bytes, is in a register where the processor has such. */
+static bool is_wide_vector(const image_ctype *t, unsigned depth)
+{
+    const image_member *m;
+    if (t->is_vector) return t->size > LARGEST;
+    if (!depth || (t->kind != IMAGE_CTYPE_STRUCT && t->kind != IMAGE_CTYPE_UNION)) return false;
+    return image_ctype_members(t, &m) && m[0].type->size == t->size && is_wide_vector(m[0].type, depth - 1);
+}
+
+/* Of what the processor has in a vector register the lowest eight bytes can be read. */
+static bool in_vector(const image_ctype *t, passed *out)
 {
     out->pieces[out->count++] = (passed_piece){.vector = true, .size = EIGHT};
     return t->size >= EIGHT && t->size <= 64 && !(t->size & (t->size - 1));
@@ -56,8 +66,8 @@ static bool in_registers(const image_ctype *t, passed *out)
     class classes[2] = {NONE, NONE};
     *out = (passed){.how = PASSED_REGISTERS};
     if (!t->size && t->kind != IMAGE_CTYPE_STRUCT) return false;
-    if (t->kind == IMAGE_CTYPE_ARRAY) return is_vector(t, out);
-    if (t->size > LARGEST) classes[0] = MEMORY;
+    if (t->is_vector) return in_vector(t, out);
+    if (t->size > LARGEST) classes[0] = is_wide_vector(t, DEPTH) ? UNKNOWN : MEMORY;
     else classify(t, 0, classes, DEPTH);
     class worst = classes[0] > classes[1] ? classes[0] : classes[1];
     if (worst == UNKNOWN) return false;
@@ -74,7 +84,7 @@ static bool in_registers(const image_ctype *t, passed *out)
 
 static void on_stack(tool_passing *p, const image_ctype *t, passed *out)
 {
-    unsigned align = image_ctype_alignment(t) > EIGHT ? LARGEST : EIGHT;
+    unsigned align = image_ctype_alignment(t) > EIGHT ? (unsigned)image_ctype_alignment(t) : EIGHT;
     out->how = PASSED_STACK;
     out->offset = (p->bytes + align - 1) / align * align;
     p->bytes = out->offset + (unsigned)((t->size + EIGHT - 1) / EIGHT * EIGHT);
