@@ -124,7 +124,6 @@ size_t image_find_build_id(const uint8_t *notes, size_t size, uint8_t id[64])
     return 0;
 }
 
-/* Only regular files: opening a device or a FIFO could block or have an effect. */
 size_t image_view_build_id(const image_view *v, uint8_t id[64])
 {
     for (uint32_t i = 1; i < v->section_count; i++) {
@@ -138,6 +137,7 @@ size_t image_view_build_id(const image_view *v, uint8_t id[64])
     return 0;
 }
 
+/* Only regular files: opening a device or a FIFO could block or have an effect. */
 void *image_map_file(const char *path, size_t *size)
 {
     struct stat st;
