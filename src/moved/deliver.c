@@ -463,8 +463,7 @@ static moved_jump arrived(run_thread *t, int signo, siginfo_t *info, void *uc, u
 {
     const moved_jump back = {0, 0};
     if (run_stepped_over(t, signo, info, uc)) return stepped_over(t, uc);
-    bool own_step = step == MOVED_NO_STEP && moved_is_step(info) && moved_uc_steps(uc);
-    if (own_step && moved_is_no_step(t, uc)) return back;
+    if (step == MOVED_NO_STEP && moved_is_step(info) && moved_is_no_step(t, uc)) return back;
     bool second = moved_frame_is_ours(t, run_uc_sp(uc));
     if (fault && (second || is_inlays(t, run_uc_pc(uc))) && run_settings_fault(t, signo, uc)) return back;
     if (second) return put_off(t, info, uc, fault); /* the stack is in use: another is on its way */

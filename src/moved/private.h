@@ -256,7 +256,7 @@ void moved_stop_after_routine(run_thread *);
 bool moved_is_syscall(uint64_t pc);
 /* Where a jump over old code leads from, a springboard's above all; 0: none stands there. */
 uint64_t moved_jumps_to(uint64_t pc);
-/* Does the trap come from single-stepping, by whomever? And with the flag for it still set? */
+/* Does the trap come from single-stepping, by whomever? Is the flag for it still set? */
 bool moved_is_step(const siginfo_t *info);
 bool moved_uc_steps(const void *uc);
 bool moved_sets_flags(uint64_t pc); /* an instruction there that may set it */

@@ -39,12 +39,15 @@ bool moved_is_no_step(run_thread *t, const void *uc)
     uint64_t pc = run_uc_pc(uc);
     moved_own *own = moved_of(t);
     moved_where at;
+    bool flag = moved_uc_steps(uc);
     if (in_tool(t, pc)) {
-        if (!handles_steps(t)) return false; /* an error of Inlay's */
+        if (!flag || !handles_steps(t)) return false; /* an error of Inlay's, or sent */
         own->calls |= moved_in_gate(pc);
         return true;
     }
-    if (in_midst(pc, &at)) return true;
+    bool midst = in_midst(pc, &at);
+    if (!flag) return moved_at(pc) && !at.known; /* one of Inlay's that is told late */
+    if (midst) return true;
     /* A system call ends together with the instruction behind it. */
     bool none = own->calls || begins(own, &at);
     own->calls = false;
