@@ -26,7 +26,7 @@ _Static_assert(sizeof(inlay_trace_chunk) == 64 && sizeof(inlay_trace_record) == 
  * price is for four times as many records then. */
 enum { WINDOW = 64 << 10, LARGE = 256 << 10, LARGE_AFTER = 16, LARGE_MOST = 64, PACKED = 128 << 10 };
 enum { NOTES = 64 << 10, SPARE = 4096, MB = 1 << 20, AHEAD = 4 << 20 };
-enum { ASIDE = 4 };
+enum { ASIDE = 4 }; /* handlers within handlers */
 
 typedef struct full_window {
     inlay_trace_chunk *window; /* NULL: none */

@@ -87,21 +87,24 @@ bool moved_inlined(uint64_t pc, uint64_t *original, uint64_t *routine)
     return true;
 }
 
+static bool find_moved(const moved_image *i, uint64_t original, moved_spot *spot)
+{
+    return moved_states_find_old(states_of(i), (uint32_t)(original - i->map_base), spot);
+}
+
 real_addr moved_to(real_addr pc)
 {
     const moved_image *i = moved_at(pc.at) ? NULL : moved_image_at(pc.at);
     moved_spot spot;
     uint64_t later = i && moved_pieces_now.count ? moved_piece_to(pc.at) : 0;
     if (later) return (real_addr){later};
-    bool found = i && states_of(i) && moved_states_find_old(states_of(i), (uint32_t)(pc.at - i->map_base), &spot);
-    return (real_addr){found ? i->text + spot.new_off : 0};
+    return (real_addr){i && find_moved(i, pc.at, &spot) ? i->text + spot.new_off : 0};
 }
 
 uint64_t moved_code_of(const moved_image *i, uint64_t original)
 {
     moved_spot spot;
-    bool found = states_of(i) && moved_states_find_old(states_of(i), (uint32_t)(original - i->map_base), &spot);
-    return found ? i->text + spot.code_off : 0;
+    return find_moved(i, original, &spot) ? i->text + spot.code_off : 0;
 }
 
 /* --- counts --- */
