@@ -89,6 +89,8 @@ void live_close(live_process *);
 /* Where a tool's file is to lie that goes into it. */
 uint64_t live_tool_place(pid_t);
 inl_status live_read_maps(live_process *, inl_error *);
+/* What lies there; false: not all of it can be read. */
+bool live_read(const live_process *, uint64_t at, void *to, size_t size);
 bool live_find_syscall(live_process *);
 /* A way to rt_sigreturn, returns_at: in the vdso, where there is room, or the C library's, or in what pads an image's
  * text. And it goes. */

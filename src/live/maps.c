@@ -389,6 +389,12 @@ static bool is_of_file(const live_process *p, uint64_t at, const char *name)
     return false;
 }
 
+bool live_read(const live_process *p, uint64_t at, void *to, size_t size)
+{
+    struct iovec here = {to, size}, from = {(void *)(uintptr_t)at, size};
+    return process_vm_readv(p->pid, &here, 1, &from, 1, 0) == (ssize_t)size;
+}
+
 /* A file that has been moved since has another name, and the same bytes. */
 static bool has_bytes(const live_process *p, const module *m, const image_segment *s)
 {
@@ -396,8 +402,7 @@ static bool has_bytes(const live_process *p, const module *m, const image_segmen
     const uint8_t *bytes;
     size_t n = image_bytes(m->image, s->addr, &bytes);
     if (n > sizeof there) n = sizeof there;
-    struct iovec here = {there, n}, from = {(void *)(s->addr + m->bias), n};
-    return process_vm_readv(p->pid, &here, 1, &from, 1, 0) == (ssize_t)n && !memcmp(there, bytes, n);
+    return live_read(p, s->addr + m->bias, there, n) && !memcmp(there, bytes, n);
 }
 
 static bool is_part(const live_process *p, const live_mapping *one, const module *m, const image_segment *s)

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 /* As much as code may become; where there is less room, less: few need all of it, and what is not needed is given back.
@@ -85,9 +84,7 @@ void live_target_end(live_target *t)
 /* The file of its memory belongs to root once a process has changed its user: it cannot open its own then. */
 static bool read_there(const live_process *p, int mem, uint64_t at, void *there, size_t n)
 {
-    struct iovec here = {there, n}, from = {(void *)(uintptr_t)at, n};
-    if (mem >= 0) return pread(mem, there, n, (off_t)at) == (ssize_t)n;
-    return process_vm_readv(p->pid, &here, 1, &from, 1, 0) == (ssize_t)n;
+    return mem < 0 ? live_read(p, at, there, n) : pread(mem, there, n, (off_t)at) == (ssize_t)n;
 }
 
 static bool same(const live_process *p, int mem, uint64_t at, const uint8_t *bytes, uint64_t size, uint64_t *differs)
