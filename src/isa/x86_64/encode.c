@@ -14,12 +14,13 @@
  */
 #include "isa/x86_64/encode.h"
 
+#include <endian.h>
 #include <string.h>
 
 enum { REX = 0x40, REX_W = 8, REX_R = 4, REX_X = 2, REX_B = 1 };
 
 typedef struct insn {
-    uint8_t bytes[24];
+    uint8_t bytes[32]; /* 15 at most, and what add_le writes behind them */
     unsigned count;
 } insn;
 
@@ -36,7 +37,9 @@ static inline void add(insn *i, uint8_t b) { i->bytes[i->count++] = b; }
 
 static void add_le(insn *i, uint64_t value, unsigned bytes)
 {
-    for (; bytes; bytes--, value >>= 8) add(i, (uint8_t)value);
+    value = htole64(value);
+    memcpy(&i->bytes[i->count], &value, sizeof value); /* what is too much is written over, or left behind */
+    i->count += bytes;
 }
 
 static void commit(x86_code *c, const insn *i) { x86_bytes(c, i->bytes, i->count); }
