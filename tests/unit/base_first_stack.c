@@ -62,7 +62,7 @@ static void test_as_kernel(void **unused)
     for (;; a++, real++) {
         assert_int_equal(a->a_type, real->a_type);
         if (a->a_type == AT_NULL) break;
-        const char *text = (const char *)v + (a->a_un.a_val - sp);
+        const char *text = (const char *)((uintptr_t)v + (a->a_un.a_val - sp)); /* where it is a place */
         if (a->a_type == AT_RANDOM) assert_memory_equal(text, s.random, 16);
         else if (a->a_type == AT_PLATFORM) assert_string_equal(text, s.platform);
         else assert_int_equal(a->a_un.a_val, real->a_un.a_val);

@@ -34,7 +34,7 @@ static void keep(unsigned k, uint64_t bytes)
     weave_buffer_slot *b = &bench.frame->buffers[buffers[k].slot];
     assert_true(bytes <= (ROOM + buffers[k].slack) * buffers[k].record_size); /* none behind what there is */
     assert_true(now->size[k] + bytes <= BYTES);
-    memcpy(now->bytes[k] + now->size[k], (const void *)(uintptr_t)b->base, bytes);
+    if (bytes) memcpy(now->bytes[k] + now->size[k], (const void *)(uintptr_t)b->base, bytes);
     now->size[k] += bytes;
 }
 
