@@ -9,11 +9,11 @@ extern "C" {
 #endif
 
 const char *inlay_proc_name(const inlay_proc *); /* "sub_1234" (link-time address) without a symbol */
-/* The name as people write it: C++ names, and Rust's older ones, demangled; other names as they are.
+/* The name as people write it: names of C++, Rust and D demangled; other names as they are.
  * The string lives as long as the image. */
 const char *inlay_proc_display_name(const inlay_proc *);
 /* The same of a name that the tool has kept: written to `out`, which is returned, cut where it does not
- * fit; `name` itself when there is nothing to demangle, or the tool is linked without the C++ library. */
+ * fit; `name` itself when there is nothing to demangle. */
 const char *inlay_demangle(const char *name, char *out, size_t size);
 uint64_t inlay_proc_address(const inlay_proc *); /* mapped */
 uint64_t inlay_proc_size(const inlay_proc *);

@@ -4,8 +4,7 @@
  *     inlay cc mytool.c -o mytool
  *  -> cc -I<include> -fPIE -fno-stack-protector ... mytool.c -o mytool -L<lib> -static-pie -linlay ...
  *
- * The C++ library is added for its demangler, where the compiler knows a static one. inlay.pc says the
- * same to other build systems. */
+ * inlay.pc says the same to other build systems. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -16,9 +15,8 @@
 #include <unistd.h>
 
 static const char *const before[] = {"-fPIE", "-fno-stack-protector", "-fno-optimize-sibling-calls", "-g", "-Wall"};
-static const char *const after[] = {"-static-pie", "-linlay", "-ldw", "-lelf", "-llzma", "-lbz2", "-lz"};
+static const char *const after[] = {"-static-pie", "-linlay", "-ldw", "-lelf", "-llzma", "-lbz2", "-lz", "-liberty"};
 static const char *const trace[] = {"-linlay-tracetool", INLAY_ZSTD};
-static const char *const demangler[] = {"-Wl,-u,__cxa_demangle", "-lstdc++"};
 
 bool cli_is_cxx(const char *file)
 {
@@ -57,24 +55,12 @@ static bool take_trace(int *argc, char **argv)
     return found;
 }
 
-/* Asks the compiler for a file of its libraries: it answers the bare name when it has none. */
-static bool has_static_cxx(const char **compiler, int words)
-{
-    char path[PATH_MAX];
-    const char *argv[COMPILER_WORDS + 2];
-    memcpy(argv, compiler, (size_t)words * sizeof *argv);
-    argv[words] = "-print-file-name=libstdc++.a";
-    argv[words + 1] = NULL;
-    return cli_answer((char **)argv, false, path, sizeof path) && path[0] == '/' && access(path, R_OK) == 0;
-}
-
 int cli_cc(int argc, char **argv)
 {
     static const char usage[] = "inlay cc [--trace] FILE.c -o TOOL [compiler's options]";
     enum {
         N_BEFORE = sizeof before / sizeof *before,
         N_AFTER = sizeof after / sizeof *after,
-        N_DEMANGLER = sizeof demangler / sizeof *demangler,
         N_TRACE = sizeof trace / sizeof *trace
     };
     bool traces = take_trace(&argc, argv);
@@ -97,22 +83,18 @@ int cli_cc(int argc, char **argv)
     snprintf(include, sizeof include, "-I%s", place.include);
     snprintf(lib, sizeof lib, "-L%s", place.lib);
 
-    const char **args = calloc((size_t)argc + N_BEFORE + N_AFTER + N_DEMANGLER + N_TRACE + COMPILER_WORDS + 3,
-                               sizeof *args);
+    const char **args = calloc((size_t)argc + N_BEFORE + N_AFTER + N_TRACE + COMPILER_WORDS + 3, sizeof *args);
     if (!args) {
         cli_say("out of memory");
         return EXIT_FAILED;
     }
     int n = pick_compiler(argc, argv, args);
-    const int compiler = n;
     args[n++] = include;
     for (int i = 0; i < N_BEFORE; i++) args[n++] = before[i];
     for (int i = 1; i < argc; i++) args[n++] = argv[i];
     args[n++] = lib;
     for (int i = 0; i < N_TRACE && traces; i++) args[n++] = trace[i];
     for (int i = 0; i < N_AFTER; i++) args[n++] = after[i];
-    bool demangles = has_static_cxx(args, compiler);
-    for (int i = 0; i < N_DEMANGLER && demangles; i++) args[n++] = demangler[i];
     execvp(args[0], (char **)args);
     cli_say("cannot start the compiler %s: %s", args[0], strerror(errno));
     free(args);

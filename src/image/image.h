@@ -307,9 +307,7 @@ bool image_enumerator(image *, uint64_t pc, const char *name, uint64_t *value);
 const char *image_debug_lacks(image *, uint64_t pc);
 bool image_has_types(image *); /* is there debug information? */
 
-/* Demangled C++/Rust name into out (returns out), or the name itself when it is not mangled.
- * The work is done by the C++ run time's __cxa_demangle where the program is linked with it
- * (-Wl,-u,__cxa_demangle -lstdc++); otherwise names stay mangled. */
+/* The demangled name of C++, Rust or D into out (returns out), or the name itself when it is not mangled. */
 const char *image_demangle(const char *name, char *out, size_t size);
 
 #endif

@@ -299,7 +299,7 @@ class Wrong:
         out = f"{self.folder}/linked-{name}"
         include = f"{os.path.dirname(os.path.dirname(HERE))}/include"
         done = subprocess.run(["cc", f"-I{include}", "-fno-stack-protector", *flags, TOOL, "-o", out, f"-L{self.build}",
-                               "-linlay", "-ldw", "-lelf", "-llzma", "-lbz2", "-lz"], capture_output=True, text=True)
+                               "-linlay", "-ldw", "-lelf", "-llzma", "-lbz2", "-lz", "-liberty"], capture_output=True, text=True)
         if done.returncode:
             raise Failed("not linked", done.stderr)
         self.refused(out, said, True)
