@@ -156,7 +156,7 @@ static void add_proc(builder *b, cfg_view *v, uint32_t number, uint64_t next)
     uint64_t end = v->blocks.count ? v->blocks.items[v->blocks.count - 1].end : p->end;
     out.size = end - p->addr;
     out.padding = (uint32_t)(cfg_skip_padding(w, end, next) - end);
-    if (begins) b->blocks.items[out.first_block].flags |= CFG_BLOCK_ENTRY;
+    if (begins && out.block_count) b->blocks.items[out.first_block].flags |= CFG_BLOCK_ENTRY;
     else if (!p->reason) p->reason = "no code at its entry";
     if (p->flags & CFG_PROC_GUESSED && !p->reason) p->reason = "found by its first instructions only";
     out.reason = p->reason;

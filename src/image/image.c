@@ -100,7 +100,7 @@ static inl_status read_segments(image *im, const uint8_t *table, inl_error *e)
 /* The bytes a program header stands for. */
 static const uint8_t *header_bytes(const image *im, const Elf64_Phdr *p)
 {
-    const uint8_t *bytes;
+    const uint8_t *bytes = NULL;
     if (!im->in_memory) return image_view_bytes(&im->view, p->p_offset, p->p_filesz);
     return image_bytes(im, p->p_vaddr, &bytes) >= p->p_filesz ? bytes : NULL;
 }
