@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 const char *inlay_proc_name(const inlay_proc *); /* "sub_1234" (link-time address) without a symbol */
-/* The name as people write it: names of C++, Rust and D demangled; other names as they are.
+/* The name as people write it: names of C++, Rust, D and Fortran's modules demangled; others as they are.
  * The string lives as long as the image. */
 const char *inlay_proc_display_name(const inlay_proc *);
 /* The same of a name that the tool has kept: written to `out`, which is returned, cut where it does not

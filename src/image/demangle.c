@@ -1,4 +1,4 @@
-/* Names of C++, Rust and D as people write them, by libiberty, which debuggers do it with. */
+/* Names of C++, Rust and D as people write them, by libiberty, which debuggers do it with; and of Fortran's modules. */
 #include "image/image.h"
 
 #include <stdlib.h>
@@ -30,11 +30,24 @@ static bool is_d(const char *stem, text *t)
     return plain != NULL;
 }
 
+/* gfortran's "__module_MOD_procedure": debuggers show it by what the debug information says, C++'s way. Fortran knows
+ * small letters alone. */
+static bool is_fortran(const char *stem, text *t)
+{
+    const char *module = stem + 2, *mark = strstr(module, "_MOD_");
+    if (!mark || mark == module || !mark[5]) return false;
+    add(module, (size_t)(mark - module), t);
+    add("::", 2, t);
+    add(mark + 5, strlen(mark + 5), t);
+    return true;
+}
+
 /* Rust's older names look like C++'s, and end in a hash. What was written before it is no name after all is dropped. */
 static bool demangled(const char *stem, text *t)
 {
     if (stem[0] != '_') return false;
     if (stem[1] == 'D') return is_d(stem, t);
+    if (stem[1] == '_') return is_fortran(stem, t);
     if ((stem[1] == 'R' || stem[1] == 'Z') && rust_demangle_callback(stem, 0, add, t)) return true;
     t->at = 0;
     return stem[1] == 'Z' && cplus_demangle_v3_callback(stem, DMGL_PARAMS | DMGL_TYPES, add, t);

@@ -307,7 +307,8 @@ bool image_enumerator(image *, uint64_t pc, const char *name, uint64_t *value);
 const char *image_debug_lacks(image *, uint64_t pc);
 bool image_has_types(image *); /* is there debug information? */
 
-/* The demangled name of C++, Rust or D into out (returns out), or the name itself when it is not mangled. */
+/* The demangled name of C++, Rust, D or a Fortran module into out (returns out), or the name itself when it is not
+ * mangled. */
 const char *image_demangle(const char *name, char *out, size_t size);
 
 #endif

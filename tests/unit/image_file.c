@@ -188,6 +188,7 @@ static void test_names(void **state)
         {"_RNvYINtCs1234_1m1SAhj3_ENtB5_2Tr2go@plt", "<m::S<[u8; 3]> as m::Tr>::go@plt"},
         {"_D3std5stdio4File5closeMFNeZv", "std.stdio.File.close()"},
         {"_Dmain", "D main"},
+        {"__heat_MOD_step@plt", "heat::step@plt"},
         /* none of them */
         {"main", NULL},
         {"", NULL},
@@ -198,6 +199,8 @@ static void test_names(void **state)
         {"_RNv", NULL},
         {"_DYNAMIC", NULL},
         {"_D3std5", NULL},
+        {"__heat_MOD_", NULL},
+        {"___MODstep", NULL},
     };
     char out[100];
     (void)state;
