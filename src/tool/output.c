@@ -3,7 +3,8 @@
  * The first process writes to the file of -o, which the launcher opened before the program started.
  * A forked child, and what it execs, opens FILE.<pid> when it first has something to say, from a
  * descriptor of the folder: the program may have changed its root, its folder or its user since. Where
- * it may no longer make files there, its text is added to the first process's.
+ * it may no longer make files there, its text is added to the first process's. So it is where FILE is no file: a
+ * device or a pipe is everybody's, and nothing is made beside it.
  * Without -o all goes to what was standard error when the first launcher started.
  */
 #include "tool/state.h"
@@ -17,6 +18,7 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,8 +35,22 @@ static int take_place(int fd)
     return place;
 }
 
+/* -1: what the first process writes to is a file. Raw bytes of several processes are a device's business (/dev/null),
+ * but would be a mess in a pipe. */
+static int everybodys(void)
+{
+    struct stat st;
+    int shared = tool_handoff_data.fds.shared;
+    if (shared < 0 || fstat(shared, &st) != 0 || S_ISREG(st.st_mode)) return -1;
+    if (!S_ISCHR(st.st_mode)) return shared;
+    int own = fcntl(shared, F_DUPFD_CLOEXEC, 3);
+    return own < 0 ? shared : (tool_handoff_data.fds.out = take_place(own));
+}
+
 static int open_other(void)
 {
+    int common = everybodys();
+    if (common >= 0) return common;
     const char *path = tool_now->options.output, *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     int dir = tool_handoff_data.fds.out_dir;
     int fd = result_open_other(dir < 0 ? AT_FDCWD : dir, name);

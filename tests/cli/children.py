@@ -88,6 +88,22 @@ class Children:
         if done.status != 2 or b"exclude" not in done.stderr:
             raise Failed("status", done.stderr.decode())
 
+    def devices_and_pipes_are_everybodys(self):
+        """Nothing is made beside them."""
+        device, pipe = f"{self.folder}/null", f"{self.folder}/pipe"
+        os.mkfifo(pipe)
+        os.symlink("/dev/null", device)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        for file, *tool in ((device, "memtrace", "--binary"), (pipe, "inscount")):
+            done = driver.run([self.inlay, "run", *tool, "-o", file, "--", "sh", "-c", "/bin/true; :"], LIMIT, env=driver.ENVIRONMENT)
+            beside = glob.glob(f"{file}.*")
+            if done.status != 0 or done.stderr or beside:
+                raise Failed(f"status {done.status}", done.stderr.decode(), str(beside))
+        told = os.read(reader, 1000)
+        os.close(reader)
+        if told.count(b"instructions") != 2:
+            raise Failed("not told by both", str(told))
+
     # --- merge
 
     def merge(self, *words, status=0):
@@ -179,7 +195,7 @@ class Children:
 
 
 TESTS = ("follows_all", "follows_none", "follows_some", "follows_below", "the_tool_chooses", "failed_exec",
-         "both_exclude_each_other", "merged_sums", "merged_again", "merged_procedures", "merged_places", "wrong_files",
+         "both_exclude_each_other", "devices_and_pipes_are_everybodys", "merged_sums", "merged_again", "merged_procedures", "merged_places", "wrong_files",
          "any_values")
 UNDER_LIVE = ("follows_all", "follows_some", "the_tool_chooses", "failed_exec")
 
