@@ -311,10 +311,10 @@ static void read_text(remote *r, uint64_t at, char *text, size_t size)
     text[n] = 0;
 }
 
-/* It ends by itself. The boot code says why. */
+/* It ends by itself. The boot code says why, or the tool. */
 static inl_status has_given_up(remote *r, inl_error *e)
 {
-    char why[64], more[64];
+    char why[1024], more[64];
     struct __ptrace_syscall_info call;
     bool told = ptrace(PTRACE_GET_SYSCALL_INFO, r->pid, sizeof call, &call) > 0 &&
                 call.op == PTRACE_SYSCALL_INFO_ENTRY && call.entry.args[1] == MOVE_BOOT_FAILED;

@@ -31,15 +31,6 @@ void tool_say(const char *fmt, ...)
     va_end(args);
 }
 
-void tool_fail(int status, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    tool_say_list(fmt, args);
-    va_end(args);
-    tool_exit(status);
-}
-
 static void before_exit(int status)
 {
     tool_now->blame.ends = true;
@@ -56,14 +47,31 @@ void tool_exit(int status)
     _Exit(status);
 }
 
-/* The process that it is put into goes on, and has nothing to do with it: who puts it in is told (live/remote.c). */
+/* The process that it is put into goes on, and has nothing to do with it, nor perhaps a standard error that anybody
+ * sees: who puts it in is told (live/remote.c). */
+static _Noreturn void tell_holder(int status, const char *why, const char *more)
+{
+    before_exit(status);
+    for (;;) sys_call4(SYS_exit_group, status, (long)MOVE_BOOT_FAILED, (long)why, (long)more);
+}
+
+void tool_fail(int status, const char *fmt, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    if (moved_is_starting()) tell_holder(status, line, "");
+    tool_say("%s", line);
+    tool_exit(status);
+}
+
 void tool_cannot_start(const inl_error *e)
 {
     const char *more = e->code == INL_ERR_NO_MEMORY ? " (see ulimit -v and -d)" : "";
-    if (!moved_is_starting())
-        tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: %s%s", e->text, more);
-    before_exit(TOOL_EXIT_FAILED);
-    for (;;) sys_call4(SYS_exit_group, TOOL_EXIT_FAILED, (long)MOVE_BOOT_FAILED, (long)e->text, (long)more);
+    if (moved_is_starting()) tell_holder(TOOL_EXIT_FAILED, e->text, more);
+    tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: %s%s", e->text, more);
 }
 
 /* The same mistake is made at a thousand places: the first few are told. */

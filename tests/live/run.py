@@ -506,7 +506,7 @@ class Live:
             c.has_answered(1)
             before = self.state(c.process.pid)
             os.chmod(folder, 0o500 if os.geteuid() else 0o700)
-            self.refused(c.process.pid, "did not start|Permission", "-o", f"{folder}/report")
+            self.refused(c.process.pid, rf"did not start in process \d+: cannot write {folder}/report: Permission", "-o", f"{folder}/report")
             after = self.state(c.process.pid)
             os.chmod(folder, 0o700)
             if before != after:
