@@ -262,10 +262,25 @@ static uint32_t gather(run_thread *t)
     return goes ? GOING : GATHERING;
 }
 
-/* The frame of the last return. */
-static bool push_frame(run_thread *t)
+static bool overlap(const stack_t *a, const stack_t *b)
 {
-    run_action a = {.flags = SA_RESTORER | SA_ONSTACK, .restorer = jit.leaving.way.back};
+    uint64_t low = (uint64_t)(uintptr_t)a->ss_sp, other = (uint64_t)(uintptr_t)b->ss_sp;
+    return low < other + b->ss_size && other < low + a->ss_size;
+}
+
+/* Threads may have one alternate stack between them, for the one that crashes: there is no room for all their frames.
+ * Lock held. */
+static bool has_own_altstack(const run_thread *t)
+{
+    for (const run_thread *o = run_here.threads; o; o = o->next)
+        if (o != t && overlap(&o->altstack, &t->altstack)) return false;
+    return true;
+}
+
+/* The frame of the last return. On an alternate stack, where there is one: the other may be short. */
+static bool push_frame(run_thread *t, bool alternate)
+{
+    run_action a = {.flags = SA_RESTORER | (alternate ? SA_ONSTACK : 0), .restorer = jit.leaving.way.back};
     siginfo_t info;
     memset(&info, 0, sizeof info);
     weave_context before = t->ctx;
@@ -283,8 +298,9 @@ void jit_leave_come(run_thread *t)
     inl_lock_take(&run_here.lock);
     if (!jit.leaving.way_known) jit.leaving.way = t->filters ? (jit_way){0} : find_way();
     jit.leaving.way_known = true;
+    bool alternate = has_own_altstack(t);
     inl_lock_release(&run_here.lock);
-    if (!push_frame(t)) {
+    if (!push_frame(t, alternate)) {
         jit.leaving.wanted = false;
         run_say("process %ld: the tool stays: thread %d has no room on its stack", sys_call0(SYS_getpid), t->tid);
         return;

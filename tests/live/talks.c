@@ -73,10 +73,18 @@ static void *computes(void *arg)
     return NULL;
 }
 
+/* All have the same one, as threads may where only one that crashes would use it. */
+static void set_stack(void)
+{
+    stack_t s = {.ss_sp = second_stack, .ss_size = sizeof second_stack};
+    sigaltstack(&s, NULL);
+}
+
 static void *waits(void *arg)
 {
     char byte;
     (void)arg;
+    set_stack();
     while (read(wakes[0], &byte, 1) == 1) woken++;
     return NULL;
 }
@@ -88,6 +96,7 @@ static void *polls(void *arg)
     struct epoll_event e = {.events = EPOLLIN}, got;
     int set = epoll_create1(0), n;
     bool patient = arg != NULL;
+    set_stack();
     epoll_ctl(set, EPOLL_CTL_ADD, never[0], &e);
     do n = epoll_wait(set, &got, 1, -1);
     while (n != 1 && patient && errno == EINTR);
@@ -205,9 +214,8 @@ static void map_again(void)
 static void set_up(void)
 {
     struct sigaction a = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK}, f = {.sa_handler = on_fault};
-    stack_t s = {.ss_sp = second_stack, .ss_size = sizeof second_stack};
     sigset_t mask;
-    sigaltstack(&s, NULL);
+    set_stack();
     sigaction(SIGUSR1, &a, NULL);
     sigaction(SIGSEGV, &f, NULL);
     sigemptyset(&mask);
