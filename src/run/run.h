@@ -187,6 +187,7 @@ typedef struct run_process {
     inl_room dead_room;          /* they lie in; it has as many as a thread that has ended had */
     struct run_signals *signals;
     bool exiting, born_traced;
+    bool shares_files;   /* descriptors, with the process that forked it (clone with CLONE_FILES, without CLONE_VM) */
     bool memory_refused; /* syscall_memory.c: it has been said */
     bool memory_opened;  /* syscall_file.c: its own memory as a file, for writing */
     bool may_imply_exec; /* syscall_memory.c: a thread may have the personality by which what is readable is executable

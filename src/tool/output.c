@@ -149,12 +149,12 @@ void tool_output_end(tool_output *o)
 }
 
 /* The stream's buffer holds what the parent will write. The stream itself is given up, not closed: its
- * descriptor waits to be taken over. */
+ * descriptor waits to be taken over, unless it is the parent's as well. */
 void tool_output_fork_child(void)
 {
     if (state()->stream) __fpurge(state()->stream);
     state()->stream = NULL;
-    if (tool_handoff_data.fds.out >= 0) state()->left_over = tool_handoff_data.fds.out;
+    if (tool_handoff_data.fds.out >= 0 && !run_here.shares_files) state()->left_over = tool_handoff_data.fds.out;
     tool_handoff_data.fds.out = -1;
     state()->is_file = state()->failed = false;
 }

@@ -104,6 +104,11 @@ class Children:
         if told.count(b"instructions") != 2:
             raise Failed("not told by both", str(told))
 
+    def shared_descriptors(self):
+        """A child of clone with CLONE_FILES opens its file beside its parent's."""
+        self.expect(self.reports("inscount", commands="exec perl -e '$child = syscall(56, 0x411, 0, 0, 0, 0); wait if $child'"),
+                    perl=2)
+
     # --- merge
 
     def merge(self, *words, status=0):
@@ -195,8 +200,8 @@ class Children:
 
 
 TESTS = ("follows_all", "follows_none", "follows_some", "follows_below", "the_tool_chooses", "failed_exec",
-         "both_exclude_each_other", "devices_and_pipes_are_everybodys", "merged_sums", "merged_again", "merged_procedures", "merged_places", "wrong_files",
-         "any_values")
+         "both_exclude_each_other", "devices_and_pipes_are_everybodys", "shared_descriptors", "merged_sums",
+         "merged_again", "merged_procedures", "merged_places", "wrong_files", "any_values")
 UNDER_LIVE = ("follows_all", "follows_some", "the_tool_chooses", "failed_exec")
 
 
