@@ -179,6 +179,7 @@ inl_status remote_take(remote *r, pid_t tid, inl_error *e)
     if (!get_registers(r, &r->regs)) return remote_fail(r, "reading registers", e);
     if (!remote_is_ours(r)) return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d is not of this architecture", tid);
     long nr = remote_registers_number(&r->regs);
+    if (nr == SYS_restart_syscall) nr = remote_asked_for(r);
     r->restarts = nr > 0 ? (uint64_t)nr : 0;
     remote_registers_restart(&r->regs);
     remote_leave_sequence(r);
@@ -398,6 +399,20 @@ static inl_status wait_with(remote *r, unsigned patience, int *status, inl_error
         r->pid, patience);
 }
 
+/* The kernel keeps of one interrupted call a thread how it goes on with it: these put their own in its place, or say
+ * that there is none. */
+static bool forgets_interrupted(long nr)
+{
+    static const long calls[] = {SYS_rt_sigreturn, SYS_nanosleep, SYS_clock_nanosleep, SYS_futex, SYS_restart_syscall,
+#ifdef SYS_poll
+                                 SYS_poll
+#endif
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (nr == calls[i]) return true;
+    return false;
+}
+
 /* Up to the call that ends at `until`; of faults the second at one place is the last. */
 static inl_status run_call(remote *r, bool faults_end, unsigned patience, uint64_t *results, inl_error *e)
 {
@@ -420,7 +435,9 @@ static inl_status run_call(remote *r, bool faults_end, unsigned patience, uint64
                                "the procedure that was called has failed at 0x%llx: %s",
                                (unsigned long long)remote_registers_pc(&u), strsignal(signo));
         if (signo) faulted = remote_registers_pc(&u);
-        uint64_t word = call && inside ? begins_alone(r, remote_registers_number(&u)) : 0;
+        const long nr = call && inside ? remote_registers_number(&u) : -1;
+        uint64_t word = nr < 0 ? 0 : begins_alone(r, nr);
+        if (forgets_interrupted(nr)) remote_registers_anew(&r->regs, r->restarts);
         if (word) {
             s = leave_alone(r, word, e);
             if (s != INL_OK) return s;

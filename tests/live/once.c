@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 struct inner {
     short a;
@@ -70,18 +71,26 @@ static void *works(void *p)
     while (!*(volatile int *)p) spins++;
     return NULL;
 }
+volatile int cut_short;
+static void *sleeps(void *p)
+{
+    const struct timespec longer = {.tv_sec = 1000};
+    while (!p) cut_short += nanosleep(&longer, NULL) != 0;
+    return NULL;
+}
 int main(void)
 {
     int p[2], stop = 0;
     char line[100];
-    pthread_t t[2];
+    pthread_t t[3];
     if (pipe(p)) return 1;
     pthread_create(&t[0], NULL, waits, &p[0]);
     pthread_create(&t[1], NULL, works, &stop);
+    pthread_create(&t[2], NULL, sleeps, NULL);
     puts("ready");
     fflush(stdout);
     while (fgets(line, 100, stdin)) {
-        printf("%ld %d %.3f\n", counter, config.limit, config.in[1].d);
+        printf("%ld %d %.3f %d\n", counter, config.limit, config.in[1].d, cut_short);
         fflush(stdout);
     }
     stop = 1;
