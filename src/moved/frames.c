@@ -33,6 +33,7 @@ typedef struct kept { /* of interrupted code, in the thread's frame and in regis
     uint8_t more[MOVED_KEPT_MORE];
     uint64_t gpr[sizeof((weave_context *)0)->gpr / 8], flags, resume;
     weave_parked state;
+    bool is_known; /* else it is in the midst of a snippet: registers are that one's, and the slots the program's */
 } kept;
 _Static_assert(sizeof(kept) + MOVED_FRAME_MOVED <= MOVED_FRAME_RESERVE, "see gate.S");
 
@@ -72,6 +73,7 @@ static void keep(const run_thread *t, const weave_context *c, const moved_where 
     k->flags = c->flags;
     k->resume = t->ctx.pc;
     k->state = at->state;
+    k->is_known = at->known;
 }
 
 /* Some are enough: in so small a stack there is not room for two frames. */
@@ -144,7 +146,7 @@ static void put_back(run_thread *t, weave_context *c, const kept *k, bool moved)
     memcpy(t->frame.slot, k->words, sizeof k->words);
     moved_put_back_more(&t->frame, k->more);
     t->ctx.pc = k->resume;
-    if (moved) moved_fill_slots(t, c);
+    if (moved && k->is_known) moved_fill_slots(t, c);
     isa_regs ours = moved_parked_alone(k->state.spilled) | k->state.junk;
     for (unsigned r = 0; r < sizeof k->gpr / sizeof *k->gpr; r++)
         if (ours >> r & 1) c->gpr[r] = k->gpr[r];

@@ -87,6 +87,8 @@ CALLS = [
     ("called_threads", "poked", "long n = work(20, 2); if (n != 380) { static long bad; bad++; }", {"bad": "0"}, "callees threads"),
     ("called_leaps", "poked", "static long n, m; m++; n += leap($arg0)", {"m": "3000", "n": str(sum(i for i in range(3000) if i % 3))},
      "callees leaps"),
+    ("interrupted", "poked", "static double d; if ($arg0 == 7) for (long i = 0; i < 40000 && ticks < 5; i++) d += i * 0.5; d = 0",
+     {"d": "0"}, "callees signals"),
     ("called_throws", "poked", "thrower($arg0)", {}, "callees throws"),
 ]
 
