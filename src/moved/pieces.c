@@ -2,6 +2,8 @@
 
 #include "moved/states.h"
 
+#include <stdatomic.h>
+
 moved_pieces moved_pieces_now;
 
 const moved_piece *moved_piece_at(uint64_t pc)
@@ -33,10 +35,18 @@ static uint64_t place_in(const moved_piece *p, uint64_t pc)
     return block != UINT32_MAX && p->in[block] ? i->text + spot.new_off : 0;
 }
 
+/* All threads may be stopped anywhere in here, and pieces unmapped that nothing leads into (live/in_use.c). What is
+ * looked at stays: from before it is asked whether it is there, a word of the stack leads into its text. */
 uint64_t moved_piece_to(uint64_t pc)
 {
+    volatile uint64_t leads_there = 0;
     uint64_t to = 0;
-    for (uint64_t k = moved_pieces_now.count; k-- > 0 && !to;) to = place_in(&moved_pieces_now.all[k], pc);
+    for (uint64_t k = moved_pieces_now.count; k-- > 0 && !to;) {
+        leads_there = moved_pieces_now.all[k].image.text;
+        atomic_signal_fence(memory_order_seq_cst);
+        to = place_in(&moved_pieces_now.all[k], pc);
+    }
+    (void)leads_there;
     return to;
 }
 
