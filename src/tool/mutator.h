@@ -289,6 +289,8 @@ typedef struct mutator_routine {
     bool is_real; /* it answers a float or a double: its bits */
 } mutator_routine;
 inl_status mutator_call_routine(mutatee *, remote *, mutator_routine *, inl_error *);
+/* live_call_program; of one that is given up the thread is where it was for the mutator's file in the process, too. */
+inl_status mutator_call(mutatee *, remote *, live_call *, inl_error *);
 
 /* --- mutator_end.c --- */
 /* Has it ended? Then m->status is known, as far as it can be. */

@@ -128,10 +128,27 @@ static bool is_calm(const mutatee *m, const remote *r)
     return x && !x->is_vdso && (!is_delicate(m, x) || waits(m, r));
 }
 
-static inl_status refuse(const mutatee *m, const remote *r, inl_error *e)
+/* Does a thread stand still with a lock of Inlay's that instrumented code takes? Who is called would wait for it. */
+static bool holds_lock(const mutatee *m)
+{
+    const inl_lock *const locks[] = {&run_here.lock, &run_here.owned_lock, &tool_now->locks.records,
+                                     &tool_now->locks.output, &tool_now->locks.small};
+    inl_lock there;
+    for (size_t i = 0; m->has_tool && i < sizeof locks / sizeof *locks; i++)
+        if (read_there(m, locks[i], &there, sizeof there) && there.word) return true;
+    return false;
+}
+
+static inl_status refuse(const mutatee *m, const remote *r, bool locked, inl_error *e)
 {
     uint64_t pc = remote_registers_pc(&r->regs);
     const module *x = module_at(m->modules, pc);
+    if (locked)
+        return inl_fail(
+            e, INL_ERR_UNSUPPORTED,
+            "a thread of process %d stands still in Inlay's own code, with a lock that a procedure may wait "
+            "for; try later",
+            m->live.pid);
     return inl_fail_at(e, INL_ERR_UNSUPPORTED, pc,
                        "thread %d of process %d is at no place where a procedure can be called safely (%s); try later, "
                        "or another thread",
@@ -155,9 +172,10 @@ inl_status mutator_calm(mutatee *m, int tid, remote **out, inl_error *e)
     for (time_t end = t.tv_sec + PATIENCE;;) {
         remote *r = *out = mutator_thread(m, tid, e);
         if (!r) return INL_ERR_NOT_FOUND;
-        if (is_calm(m, r)) return INL_OK;
+        const bool calm = is_calm(m, r), locked = holds_lock(m);
+        if (calm && !locked) return INL_OK;
         clock_gettime(CLOCK_MONOTONIC, &t);
-        if (m->is_stopped || live_is_kept(&m->live, r->pid) || t.tv_sec > end) return refuse(m, r, e);
+        if (m->is_stopped || live_is_kept(&m->live, r->pid) || t.tv_sec > end) return refuse(m, r, calm, e);
         inl_status s = run_a_little(m, e);
         if (s != INL_OK) return s;
     }

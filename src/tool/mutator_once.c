@@ -215,7 +215,7 @@ static void ask_why(mutatee *m, remote *r, uint64_t dlerror, called *out)
 {
     inl_error ignored;
     live_call c = {.pc = dlerror, .patience = PATIENCE};
-    if (live_call_program(&m->live, r, &c, &ignored) != INL_OK || !c.results[0]) return;
+    if (mutator_call(m, r, &c, &ignored) != INL_OK || !c.results[0]) return;
     for (size_t n = 0; n + 1 < sizeof out->why; n++)
         if (inlay_process_read(&m->process, &out->why[n], c.results[0] + n, 1) != 1 || !out->why[n]) break;
 }
@@ -227,7 +227,7 @@ static inl_status call_now(mutatee *m, void *arg, void *answer, inl_error *e)
     remote *r;
     inl_status s = mutator_calm(m, c.tid, &r, e);
     if (s == INL_OK && c.text) s = put_text(r, &c, e);
-    if (s == INL_OK) s = live_call_program(&m->live, r, &c.call, e);
+    if (s == INL_OK) s = mutator_call(m, r, &c.call, e);
     out->result = c.call.results[0];
     out->real = c.call.real_results[0];
     if (s == INL_OK && !out->result && c.error) ask_why(m, r, c.error, out);

@@ -55,12 +55,26 @@ static void answer_routine(void) { moved_on_behalf(call_routine, (void *)MUTATOR
 
 /* --- here --- */
 
-/* It was left in its midst: the thread is not there any more. */
-static void leave_routine(mutatee *m, remote *r)
+/* What a thread's block tells of where it is, and what hangs on that: as it was. */
+static void put_place(remote *r, uint64_t at, const run_thread *was)
 {
-    run_thread block;
-    uint64_t at = mutator_thread_block(m, r->pid, &block), where = RUN_IN_CODE;
-    if (at) remote_write(r, at + offsetof(run_thread, where), &where, sizeof where, &(inl_error){0});
+    static const struct {
+        size_t from, to;
+    } parts[] = {{0, offsetof(run_thread, next)},
+                 {offsetof(run_thread, stack_low), offsetof(run_thread, signal_stack)},
+                 {offsetof(run_thread, calls), offsetof(run_thread, fault)}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        remote_write(r, at + parts[i].from, (const char *)was + parts[i].from, parts[i].to - parts[i].from,
+                     &(inl_error){0});
+}
+
+inl_status mutator_call(mutatee *m, remote *r, live_call *c, inl_error *e)
+{
+    run_thread was;
+    uint64_t at = mutator_thread_block(m, r->pid, &was);
+    inl_status s = live_call_program(&m->live, r, c, e);
+    if (s != INL_OK && at && !r->gone) put_place(r, at, &was); /* left in its midst: it is not there any more */
+    return s;
 }
 
 inl_status mutator_call_routine(mutatee *m, remote *r, mutator_routine *q, inl_error *e)
@@ -70,8 +84,6 @@ inl_status mutator_call_routine(mutatee *m, remote *r, mutator_routine *q, inl_e
     if (!mutator_thread_block(m, r->pid, &block))
         return inl_fail(e, INL_ERR_NOT_FOUND, "thread %d of process %d has only begun, or ends", r->pid, m->live.pid);
     inl_status s = remote_write(r, MUTATOR_ASKED_AT, q, sizeof *q, e);
-    if (s == INL_OK) s = live_call_program(&m->live, r, &c, e);
-    if (s == INL_OK) return remote_read(r, MUTATOR_ASKED_AT, q, sizeof *q, e);
-    if (!r->gone) leave_routine(m, r);
-    return s;
+    if (s == INL_OK) s = mutator_call(m, r, &c, e);
+    return s == INL_OK ? remote_read(r, MUTATOR_ASKED_AT, q, sizeof *q, e) : s;
 }

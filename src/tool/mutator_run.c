@@ -190,7 +190,7 @@ static void make_call(once *o, live_call *c, const tool_call *of)
         c->below = remote_registers_sp(&o->r->regs) - c->ints[0];
         if (!c->int_count) c->int_count = 1;
     }
-    o->s = live_call_program(&o->m->live, o->r, c, o->e);
+    o->s = mutator_call(o->m, o->r, c, o->e);
     if (o->s == INL_OK && of->result == 'p') o->s = remote_read(o->r, c->ints[0], to, of->size, o->e);
     for (unsigned i = 0; of->result == 'm' && i < of->piece_count; i++) {
         const passed_piece *p = &of->pieces[i];

@@ -245,6 +245,7 @@ static long own_process(void) { return inlay_pid(); }
 static long own_more(long a, long b, long c, long d, long e, long f)
 {
     own_count++;
+    for (unsigned n = 0; n < 200; n++) inlay_address_real((uintptr_t)own_more); /* which has a lock of Inlay's */
     return inlay_call_original(own_more, a, b, c, d, e, f) + 1000;
 }
 

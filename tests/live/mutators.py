@@ -441,6 +441,12 @@ class Mutators:
             for thread in (0, 1, 3):  # 3 sleeps, which the call does not end
                 self.answers(m, f"call {thread} six i i:1 i:2 i:3 i:4 i:5 i:6", f"ok |i|{value}|")
         self.answers(m, "value 0 own_calls()", "ok long|i|602|")  # what stood in was called three times
+        m.does("wrap step")  # which another thread calls all the time
+        m.does("commit")
+        for _ in range(20):
+            self.answers(m, "call 0 step i i:1", "ok |i|1002|")
+        m.does("restore step")
+        m.does("commit")
 
     @staticmethod
     def answers(m, line, expected):

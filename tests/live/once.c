@@ -65,10 +65,15 @@ static void *waits(void *p)
     while (read(*(int *)p, &c, 1) == 1) {}
     return NULL;
 }
-volatile int spins;
+volatile long spins;
+__attribute__((noinline)) long step(long n)
+{
+    __asm__ volatile("" : "+r"(n));
+    return n + 1;
+}
 static void *works(void *p)
 {
-    while (!*(volatile int *)p) spins++;
+    while (!*(volatile int *)p) spins = step(spins) % 1000;
     return NULL;
 }
 volatile int cut_short;
