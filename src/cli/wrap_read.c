@@ -74,14 +74,31 @@ static bool only_passes(const char *word)
            strncmp(word, "--help=", 7) == 0;
 }
 
+static bool ends_in(const char *word, const char *const *list)
+{
+    const char *slash = strrchr(word, '/'), *dot = strrchr(slash ? slash : word, '.');
+    return dot && is_one_of(dot, list);
+}
+
 static bool is_source(const char *word)
 {
     static const char *const ends[] = {".c",   ".cc",  ".cp",  ".cxx", ".cpp", ".c++", ".C",   ".i",   ".ii",
                                        ".s",   ".S",   ".sx",  ".m",   ".mm",  ".f",   ".for", ".f90", ".F",
                                        ".F90", ".f95", ".f03", ".f08", ".d",   ".adb", ".ads", ".go",  NULL};
-    const char *slash = strrchr(word, '/'), *dot = strrchr(slash ? slash : word, '.');
-    return dot && is_one_of(dot, ends);
+    return ends_in(word, ends);
 }
+
+/* What compilers make a precompiled header of, and do not link, whether or not -c is said. `language`: by -x; NULL: by
+ * the name. */
+static bool is_header(const char *word, const char *language)
+{
+    static const char *const ends[] = {".h", ".hh", ".H", ".hp", ".hpp", ".HPP", ".hxx", ".h++", ".tcc", NULL};
+    const char *dash = language ? strrchr(language, '-') : NULL;
+    return language ? dash && strcmp(dash, "-header") == 0 : ends_in(word, ends);
+}
+
+/* NULL: by its name. */
+static const char *language_of(const char *value) { return value && strcmp(value, "none") == 0 ? NULL : value; }
 
 /* --- files of words --- */
 
@@ -158,7 +175,8 @@ bool wrap_read(wrap_command *c)
         cli_say("out of memory");
         return false;
     }
-    bool compiles = false, passes = c->words.count == 0, has_input = false, is_named = false; /* what inputs are: -x */
+    bool compiles = false, passes = c->words.count == 0, has_input = false;
+    const char *language = NULL;
     for (int i = 0; i < c->words.count; i++) {
         const char *w = c->words.items[i];
         const char *output = output_at(&c->words, &i);
@@ -171,12 +189,12 @@ bool wrap_read(wrap_command *c)
         } else if (takes_value(w)) {
             has_input |= strcmp(w, "-l") == 0;
             i++;
-            if (strcmp(w, "-x") == 0) is_named = c->words.items[i] && strcmp(c->words.items[i], "none") != 0;
+            if (strcmp(w, "-x") == 0) language = language_of(c->words.items[i]);
         } else if (strncmp(w, "-x", 2) == 0) {
-            is_named = strcmp(w, "-xnone") != 0;
-        } else if (w[0] != '-' || strcmp(w, "-") == 0) {
+            language = language_of(w + 2);
+        } else if ((w[0] != '-' || strcmp(w, "-") == 0) && !is_header(w, language)) {
             has_input = true;
-            if (is_named || is_source(w)) c->sources[c->source_count++] = i;
+            if (language || is_source(w)) c->sources[c->source_count++] = i;
         }
     }
     c->kind = passes || !has_input ? PASSES : compiles ? COMPILES : LINKS;

@@ -504,6 +504,11 @@ def check_wrap(t):
         f.write(f"-O1 '-c' \"{folder}/part.c\"\n--output={folder}/named\\.o")
     t.command([t.inlay, "wrap", "gcc", f"@{folder}/words"])
     need("inlay" in t.command(["nm", f"{folder}/named.o"]).stdout, "words in a file")
+    with open(f"{folder}/first.h", "w", encoding="utf-8") as f:
+        f.write("int part(int);\n")
+    t.command([t.inlay, "wrap", "gcc", f"{folder}/first.h"])  # nothing is linked
+    t.command([t.inlay, "wrap", "g++", "-x", "c++-header", f"{folder}/first.h", "-o", f"{folder}/named.gch"])
+    need(os.path.exists(f"{folder}/first.h.gch") and os.path.exists(f"{folder}/named.gch"), "precompiled headers")
     for linker in ("bfd", "gold", "lld"):
         t.command(["gcc", "-shared", f"{folder}/named.o", "-o", f"{folder}/bare.so"])
         said = t.command(["gcc" if linker != "lld" else "clang", f"-fuse-ld={linker}", f"{folder}/main.c", f"{folder}/bare.so", "-o", f"{folder}/bare"], 1).stderr
