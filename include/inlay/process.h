@@ -110,8 +110,8 @@ bool inlay_process_terminate(inlay_process *);
  *
  * The first commit puts the mutator's file into the process besides, once. It stays. */
 bool inlay_process_commit(inlay_process *);
-/* Why nothing could be inserted in a procedure, though it was asked for (static text); NULL: it could. After a commit.
- */
+/* Why nothing could be inserted in a procedure, though it was asked for, or not all of it (static text); NULL: it
+ * could. After a commit. */
 const char *inlay_proc_refused(const inlay_proc *);
 
 /* Memory, also of code; for that of the present process as in memory.h. How many bytes. */

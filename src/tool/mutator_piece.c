@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 
 const char mutator_is_gone[] = "it is not mapped any more";
+static const char too_deep[] = "a snippet needs more registers than there are, or is too deep";
 
 static inl_status no_memory(inl_error *e) { return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory"); }
 
@@ -305,11 +306,12 @@ static bool any_wanted(const mutated_image *mi, const uint8_t *marked)
     return false;
 }
 
+/* `marked` were planned anew. Those that have moved may lack a snippet that could not be woven. */
 static void say_why(mutated_image *mi, const mutator_piece *p, const uint8_t *marked)
 {
     for (uint32_t i = 0; i < mi->cfg->proc_count; i++) {
         if (!marked[i] && !(mi->wanted[i] && is_fixed(mi, i))) continue;
-        mi->why[i] = NULL;
+        mi->why[i] = p && p->plan->procs[i].refused ? too_deep : NULL;
         if (!mi->wanted[i] || (p && p->plan->procs[i].new_addr)) continue;
         mi->why[i] = is_fixed(mi, i) ? "unwinders ask it for new code, so it has moved for good" : NULL;
         if (mi->is_gone) mi->why[i] = mutator_is_gone;

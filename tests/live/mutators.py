@@ -406,7 +406,10 @@ class Mutators:
             for k in range(200):  # what the failing one has put into the process stays there
                 m.inserts("entry", "half", f"static long more{k}; more{k}++")
             self.answers(m, "value 0 own_fault(8)", "no the procedure that was called has failed at")
+            m.inserts("entry", "eight", "static long deep; deep = " + "".join(f"$arg0 != {k} ? (" for k in range(18)) + "$arg0" + ") : 0" * 18)
             m.does("commit")
+            if "too deep" not in m.asks("why eight") or "too deep" in m.asks("why six"):
+                raise driver.Failed("what cannot be woven is told", m.asks("why eight"), m.asks("why six"))
             for turn in (0, 1, 0 if static else 2):
                 self.answers(m, f"call {turn} six i i:1 i:2 i:3 i:4 i:5 i:6", "ok |i|654321|")
             if m.number("n") != 3 or ":2 " not in m.does("threads"):
