@@ -296,6 +296,15 @@ static void refuse_nothing(const attacher *a)
               a->fresh ? "; run it without --engine=live" : "; start the program under the tool instead (inlay run)");
 }
 
+/* A tool's answer lacks what these would have told. */
+static void check_points(const attacher *a)
+{
+    const unsigned long long refused = rewriter_refused(&a->r);
+    if (refused && tool_now->options.strict)
+        tool_fail(TOOL_EXIT_FAILED, "cannot %s: %llu points were refused (--strict)", a->doing, refused);
+    if (refused) tool_say("%llu points refused (--report FILE says in which procedures)", refused);
+}
+
 /* Of those that are instrumented, --report and --map. */
 static void report(const attacher *a)
 {
@@ -391,6 +400,7 @@ void attacher_run(void)
     if (!a->fresh && !rewriter_needs_tool(&a->r))
         tool_fail(TOOL_EXIT_FAILED, "this tool inserts nothing in process %d", pid);
     refuse_nothing(a);
+    check_points(a);
     rewriter_pack(&a->r, &carry);
     a->instrumented = a->r.count;
     for (module *m = module_first(run_here.modules); m; m = m->next)

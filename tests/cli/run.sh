@@ -267,6 +267,8 @@ check 'a tool that is refused' 0 ''                          sh -c "'$inlay' cc 
 check 'refused: said'          0 'cannot insert: there is no point after' "$inlay" run "$scratch/refused" -- true
 check 'refused: --strict'      1 'ended (--strict)'          "$inlay" run "$scratch/refused" --strict -- true
 check 'rewrite: refused'       0 '[1-9][0-9]* points refused' "$inlay" rewrite "$scratch/refused" "$scratch/program" -o "$scratch/out4"
+check 'live: refused'          0 '[1-9][0-9]* points refused' "$inlay" run --engine=live "$scratch/refused" -- "$scratch/program"
+check 'live: --strict'         1 'refused (--strict)'        "$inlay" run --engine=live "$scratch/refused" --strict -- "$scratch/program"
 check 'rewrite: --strict'      1 'not written.*--strict'     "$inlay" rewrite "$scratch/refused" --strict "$scratch/program" -o "$scratch/out5"
 check 'rewrite: none written'  0 'clean'                     sh -c "test ! -e '$scratch/out5' && echo clean"
 check 'strict, all inserted'   0 'procedures moved'          "$inlay" rewrite bbcount --strict "$scratch/program" -o "$scratch/out6"
