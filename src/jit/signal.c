@@ -112,7 +112,8 @@ static void arrived(run_thread *t, const siginfo_t *info, void *uc, uint64_t tls
     t->pending.present = true;
     t->mask_is_ours = true;
     *run_uc_mask(uc) |= ~RUN_FAULTS;
-    if (run_signal_is_nudge(info)) {
+    bool blocked = t->pending.temporary && t->pending.mask & RUN_BIT(info->si_signo); /* SIGSYS, which nudges are */
+    if (run_signal_is_nudge(info) || blocked) {
         if (interrupted_by_nudge(t, uc, tls_base)) return;
     } else if (in_tool) {
         run_hung_watch(t, run_uc_mask(uc));

@@ -505,29 +505,34 @@ static long do_sigtimedwait(run_thread *t, weave_context *c)
 }
 
 /* Calls that put in another mask while they sleep. A handler that ends the sleep runs on top of that
- * mask, and returns to the lasting one. */
-static long with_mask(run_thread *t, weave_context *c, uint64_t set)
+ * mask, and returns to the lasting one. The kernel is given a copy that lets nudges through: argument `at`
+ * leads to the mask or, of pselect, to its address and size. */
+static long with_mask(run_thread *t, weave_context *c, uint64_t set, unsigned at, const uint64_t *pselect)
 {
     if (!set || !run_read(&t->temp_mask, set, sizeof t->temp_mask)) return run_pass(t, c);
     t->temp_mask &= ~RUN_UNBLOCKABLE;
     if (t->held_set & ~t->temp_mask) return interrupt_by_held(t);
+    uint64_t mask = t->temp_mask & ~RUN_BIT(SIGSYS), pair[2] = {(uint64_t)(uintptr_t)&mask, pselect ? pselect[1] : 0};
+    long args[6];
+    for (unsigned i = 0; i < 6; i++) args[i] = (long)run_arg(c, i);
+    args[at] = pselect ? (long)pair : (long)&mask;
     t->temp_active = true;
-    long answer = run_pass(t, c);
+    long answer = run_pass_args(t, run_number(c), args);
     t->temp_active = false;
     return answer;
 }
 
-static long do_sigsuspend(run_thread *t, weave_context *c) { return with_mask(t, c, run_arg(c, 0)); }
+static long do_sigsuspend(run_thread *t, weave_context *c) { return with_mask(t, c, run_arg(c, 0), 0, NULL); }
 
-static long do_ppoll(run_thread *t, weave_context *c) { return with_mask(t, c, run_arg(c, 3)); }
+static long do_ppoll(run_thread *t, weave_context *c) { return with_mask(t, c, run_arg(c, 3), 3, NULL); }
 
-static long do_epoll_pwait(run_thread *t, weave_context *c) { return with_mask(t, c, run_arg(c, 4)); }
+static long do_epoll_pwait(run_thread *t, weave_context *c) { return with_mask(t, c, run_arg(c, 4), 4, NULL); }
 
 static long do_pselect(run_thread *t, weave_context *c)
 {
     uint64_t pair[2] = {0, 0}; /* pointer to the mask, its size */
     if (run_arg(c, 5)) run_read(pair, run_arg(c, 5), sizeof pair);
-    return with_mask(t, c, pair[0]);
+    return with_mask(t, c, pair[0], 5, pair);
 }
 
 const run_syscall_row run_signal_syscalls[] = {

@@ -11,6 +11,7 @@
 #include <sys/select.h>
 #include <sys/signalfd.h>
 #include <sys/time.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ static const struct {
     int number;
     char letter;
 } known[] = {{SIGUSR1, '1'}, {SIGUSR2, '2'},  {SIGALRM, 'A'}, {SIGHUP, 'H'},
-             {SIGTERM, 'T'}, {REALTIME, 'R'}, {SIGSEGV, 'S'}};
+             {SIGTERM, 'T'}, {REALTIME, 'R'}, {SIGSEGV, 'S'}, {SIGSYS, 'Y'}};
 enum { KNOWN = sizeof known / sizeof known[0] };
 
 static char letter_of(int sig)
@@ -56,7 +57,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 {
     (void)info;
     sigset_t now;
-    char a[8], b[8];
+    char a[KNOWN + 1], b[KNOWN + 1];
     sigprocmask(SIG_SETMASK, NULL, &now);
     ucontext_t *uc = context;
     snprintf(seen[count], sizeof seen[count], "%c with mask '%s', back to '%s'", letter_of(sig), letters(&now, a),
@@ -89,7 +90,7 @@ static int sleep_with(enum call how, const char *mask, int milliseconds)
 
 static void tell(enum call how, const char *what, int answer)
 {
-    char a[8], b[8];
+    char a[KNOWN + 1], b[KNOWN + 1];
     sigset_t mask, pending;
     int error = answer < 0 ? errno : 0;
     sigprocmask(SIG_SETMASK, NULL, &mask);
@@ -184,6 +185,21 @@ static void like_a_fault(enum call how)
     tell(how, "at once", 0);
 }
 
+/* It does not end the sleep, whoever else uses that signal. */
+static void comes_blocked(enum call how)
+{
+    timer_t timer;
+    struct sigevent e = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGSYS};
+    struct itimerspec soon = {.it_value = {0, 10000000}};
+    lasting("Y");
+    timer_create(CLOCK_MONOTONIC, &e, &timer);
+    timer_settime(timer, 0, &soon, NULL);
+    tell(how, "a SIGSYS comes, blocked", sleep_with(how, "Y", 40));
+    lasting("");
+    tell(how, "let in", 0);
+    timer_delete(timer);
+}
+
 static void without_handler(void)
 {
     sigset_t set = set_of("1RS");
@@ -222,10 +238,12 @@ int main(void)
     act(SIGHUP, "");
     act(REALTIME, "");
     act(SIGSEGV, "2");
+    act(SIGSYS, "");
     for (int how = 0; how < CALLS; how++) {
         one_call((enum call)how);
         changed((enum call)how);
         like_a_fault((enum call)how);
+        if (how != SUSPEND) comes_blocked((enum call)how);
     }
     without_handler();
     return 0;
