@@ -507,8 +507,9 @@ static long do_sigtimedwait(run_thread *t, weave_context *c)
 /* Calls that put in another mask while they sleep. A handler that ends the sleep runs on top of that
  * mask, and returns to the lasting one. The kernel is given a copy that lets nudges through: argument `at`
  * leads to the mask or, of pselect, to its address and size. */
-static long with_mask(run_thread *t, weave_context *c, uint64_t set, unsigned at, const uint64_t *pselect)
+static long with_mask(run_thread *t, weave_context *c, unsigned at, const uint64_t *pselect)
 {
+    uint64_t set = pselect ? pselect[0] : run_arg(c, at);
     if (!set || !run_read(&t->temp_mask, set, sizeof t->temp_mask)) return run_pass(t, c);
     t->temp_mask &= ~RUN_UNBLOCKABLE;
     if (t->held_set & ~t->temp_mask) return interrupt_by_held(t);
@@ -522,17 +523,17 @@ static long with_mask(run_thread *t, weave_context *c, uint64_t set, unsigned at
     return answer;
 }
 
-static long do_sigsuspend(run_thread *t, weave_context *c) { return with_mask(t, c, run_arg(c, 0), 0, NULL); }
+static long do_sigsuspend(run_thread *t, weave_context *c) { return with_mask(t, c, 0, NULL); }
 
-static long do_ppoll(run_thread *t, weave_context *c) { return with_mask(t, c, run_arg(c, 3), 3, NULL); }
+static long do_ppoll(run_thread *t, weave_context *c) { return with_mask(t, c, 3, NULL); }
 
-static long do_epoll_pwait(run_thread *t, weave_context *c) { return with_mask(t, c, run_arg(c, 4), 4, NULL); }
+static long do_epoll_pwait(run_thread *t, weave_context *c) { return with_mask(t, c, 4, NULL); }
 
 static long do_pselect(run_thread *t, weave_context *c)
 {
     uint64_t pair[2] = {0, 0}; /* pointer to the mask, its size */
     if (run_arg(c, 5)) run_read(pair, run_arg(c, 5), sizeof pair);
-    return with_mask(t, c, pair[0], 5, pair);
+    return with_mask(t, c, 5, pair);
 }
 
 const run_syscall_row run_signal_syscalls[] = {
