@@ -264,5 +264,7 @@ void tool_launch(const char *path, char **argv, char **launcher_argv)
         tool_now->options.no_ptrace = true;
     }
     inl_error e = {0};
-    if (load_program(path, argv, environ, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, e.text);
+    if (load_program(path, argv, environ, &e) == INL_OK) return;
+    if (tool_now->options.followed) run_natively(path, argv, e.text);
+    tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, e.text);
 }
