@@ -9,7 +9,6 @@
 #include "tool/perf_names.h"
 #include "base/page.h"
 #include "base/sys.h"
-#include "run/run.h"
 
 #include <inlay/local.h>
 #include <inlay/tool.h>
@@ -299,12 +298,12 @@ void inlay_perf_close(inlay_perf *p)
     for (unsigned i = 0; i < FILES; i++) close_file(&p->files[i]);
 }
 
-/* A child has its parent's descriptors, or copies of them, but not the pages. */
+/* A child has its parent's descriptors, but not the pages. */
 void inlay_perf_forked(inlay_perf *p)
 {
     perf_thread *t = inlay_local_now(p->threads);
     for (unsigned i = 0; i < FILES; i++)
-        if (p->files[i].fd != FREE && !run_here.shares_files) perf_fd_close(p->files[i].fd);
+        if (p->files[i].fd != FREE) perf_fd_close(p->files[i].fd);
     forget_files(p);
     if (t) t->open = false;
 }
