@@ -54,7 +54,8 @@ typedef struct trace_cost {
 
 /* --- trace_clock.c --- */
 uint64_t trace_monotonic(void);
-uint64_t trace_raw(inlay_trace_clock); /* as it is */
+uint64_t trace_raw(inlay_trace_clock);                             /* as it is */
+void trace_pair(inlay_trace_clock, uint64_t *ticks, uint64_t *ns); /* of one moment: as it is, and CLOCK_MONOTONIC */
 uint64_t trace_now(inlay_trace_clock); /* of the calling thread, without what it has spent in Inlay */
 uint64_t trace_frequency(inlay_trace_clock);
 uint64_t trace_overhead(inlay_trace_clock); /* of one record, in 1/1000 ticks */

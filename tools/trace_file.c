@@ -83,8 +83,7 @@ static size_t records_of(const inlay_trace_chunk *window)
 
 static void begin_chunk_locked(inlay_trace_chunk *c)
 {
-    c->time = trace_raw(here.clock);
-    c->monotonic = trace_monotonic();
+    trace_pair(here.clock, &c->time, &c->monotonic);
     c->sequence = here.sequence++;
 }
 
@@ -435,8 +434,7 @@ static bool put_session(void)
                                .pid = inlay_pid(),
                                .parent = getppid()};
     s->realtime = realtime();
-    s->monotonic = trace_monotonic();
-    s->time = trace_raw(here.clock);
+    trace_pair(here.clock, &s->time, &s->monotonic);
     memcpy(s->program, program, length);
     c->used = (uint32_t)(sizeof *s + length + 1);
     c->kind = INLAY_TRACE_SESSION;
