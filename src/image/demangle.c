@@ -1,6 +1,7 @@
 /* Names of C++, Rust and D as people write them, by libiberty, which debuggers do it with; and of Fortran's modules. */
 #include "image/image.h"
 
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,21 +12,31 @@ enum { longest_name = 8192 }; /* the demangler recurses: a hostile name must not
 typedef struct text {
     char *out;
     size_t size, at;
+    jmp_buf full;
 } text;
 
+/* False: it is cut. */
+static bool put(text *t, const char *piece, size_t n)
+{
+    size_t room = t->size - t->at - 1, some = n < room ? n : room;
+    memcpy(t->out + t->at, piece, some);
+    t->at += some;
+    t->out[t->at] = 0;
+    return some == n;
+}
+
+/* Called with one piece after the other, of which a hostile name may have billions: nothing behind the end is waited
+ * for. */
 static void add(const char *piece, size_t n, void *arg)
 {
     text *t = arg;
-    if (n >= t->size - t->at) n = t->size - t->at - 1;
-    memcpy(t->out + t->at, piece, n);
-    t->at += n;
-    t->out[t->at] = 0;
+    if (!put(t, piece, n)) longjmp(t->full, 1);
 }
 
 static bool is_d(const char *stem, text *t)
 {
     char *plain = dlang_demangle(stem, 0);
-    if (plain) add(plain, strlen(plain), t);
+    if (plain) put(t, plain, strlen(plain));
     free(plain);
     return plain != NULL;
 }
@@ -36,9 +47,9 @@ static bool is_fortran(const char *stem, text *t)
 {
     const char *module = stem + 2, *mark = strstr(module, "_MOD_");
     if (!mark || mark == module || !mark[5]) return false;
-    add(module, (size_t)(mark - module), t);
-    add("::", 2, t);
-    add(mark + 5, strlen(mark + 5), t);
+    put(t, module, (size_t)(mark - module));
+    put(t, "::", 2);
+    put(t, mark + 5, strlen(mark + 5));
     return true;
 }
 
@@ -53,14 +64,22 @@ static bool demangled(const char *stem, text *t)
     return stem[1] == 'Z' && cplus_demangle_v3_callback(stem, DMGL_PARAMS | DMGL_TYPES, add, t);
 }
 
+/* True: there is one, perhaps cut. */
+static bool write_name(const char *stem, const char *behind, text *t)
+{
+    if (setjmp(t->full)) return true;
+    if (!demangled(stem, t)) return false;
+    put(t, behind, strlen(behind));
+    return true;
+}
+
 const char *image_demangle(const char *name, char *out, size_t size)
 {
     if (size == 0 || name[0] != '_' || strlen(name) > longest_name) return name;
     size_t length = strcspn(name, "@"); /* "name@plt", "name@VERSION" */
     char *stem = strndup(name, length);
-    text t = {out, size, 0};
-    bool good = stem && demangled(stem, &t);
+    text t = {.out = out, .size = size};
+    bool good = stem && write_name(stem, name + length, &t);
     free(stem);
-    if (good) add(name + length, strlen(name + length), &t);
     return good ? out : name;
 }

@@ -209,6 +209,13 @@ static void test_names(void **state)
     assert_string_equal(image_demangle("_ZN3foo3barEi@VERSION", out, 9), "foo::bar");
     assert_string_equal(image_demangle("_ZN3foo3barEi@VERSION", out, 1), "");
     assert_ptr_equal(image_demangle(names[0][0], out, 0), names[0][0]);
+    static const char bomb[] = /* pairs of pairs of pairs ...: each is twice as long */
+        "_RINvC1a1fTuuETB7_B7_ETBb_Bb_ETBj_Bj_ETBr_Br_ETBz_Bz_ETBH_BH_ETBP_BP_ETBX_BX_ETB15_B15_ETB"
+        "1d_B1d_ETB1n_B1n_ETB1x_B1x_ETB1H_B1H_ETB1R_B1R_ETB21_B21_ETB2b_B2b_ETB2l_B2l_ETB2v_B2v_ETB"
+        "2F_B2F_ETB2P_B2P_ETB2Z_B2Z_ETB39_B39_ETB3j_B3j_ETB3t_B3t_ETB3D_B3D_ETB3N_B3N_ETB3X_B3X_ETB"
+        "47_B47_ETB4h_B4h_ETB4r_B4r_ETB4B_B4B_ETB4L_B4L_ETB4V_B4V_ETB55_B55_ETB5f_B5f_ETB5p_B5p_ETB"
+        "5z_B5z_ETB5J_B5J_ETB5T_B5T_ETB63_B63_EE";
+    assert_string_equal(image_demangle(bomb, out, 18), "a::f::<((), ()), ");
 }
 
 int main(void)
