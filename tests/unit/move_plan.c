@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@ typedef struct sample {
 } sample;
 
 static const uint64_t bias = 0x555555554000;
+static const char *self = "/proc/self/exe";
 
 static void open_sample(sample *s, const char *path)
 {
@@ -184,8 +186,8 @@ static void whole(const char *path, bool counts)
 static void of_itself(void **state)
 {
     (void)state;
-    whole("/proc/self/exe", false);
-    whole("/proc/self/exe", true);
+    whole(self, false);
+    whole(self, true);
 }
 
 static void of_others(void **state)
@@ -205,7 +207,7 @@ static void of_one(void **state)
 {
     (void)state;
     sample s;
-    open_sample(&s, "/proc/self/exe");
+    open_sample(&s, self);
     for (uint32_t i = 0; i < s.program->proc_count; i++)
         if (s.program->procs[i].name && !strcmp(s.program->procs[i].name, "main")) s.only = i;
     assert_true(s.only != CFG_NONE);
@@ -230,7 +232,7 @@ static void misuse(void **state)
     (void)state;
     sample s;
     inl_error e = {0};
-    open_sample(&s, "/proc/self/exe");
+    open_sample(&s, self);
     move_target odd = s.target.target;
     odd.room = odd_room;
     assert_int_equal(move_plan_make(s.program, 0, &odd, NULL, &s.plan, &e), INL_ERR_USAGE);
@@ -240,6 +242,7 @@ static void misuse(void **state)
 
 int main(void)
 {
+    if (getenv("MOVE_SELF")) self = getenv("MOVE_SELF");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_itself),
         cmocka_unit_test(of_others),
