@@ -291,6 +291,8 @@ def main():
     if options.list:
         print(*(f"{f.label} [{f.test or 'not noticed'}]" for f in chosen), sep="\n")
         return 0
+    if not chosen:
+        sys.exit(f"planted: no fault fits {options.only} (PART, PART/NAME or NAME; --list)")
     if options.check:
         return check_places(chosen)
     with driver.Results("planted", options) as results:
