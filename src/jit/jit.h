@@ -69,7 +69,9 @@ typedef struct jit_reporter {
 
 typedef struct jit_options {
     void (*instrument)(void *arg, weave_run *run); /* adds snippets; lock held; arg: the client's */
-    uint32_t stress;                               /* JIT_STRESS_* */
+    /* One, or some, of those at the instruction cannot be woven, and have been left out; likewise. */
+    void (*refused)(void *arg, const weave_insn *, const char *why);
+    uint32_t stress; /* JIT_STRESS_* */
     weave_options weave;
     size_t arena_bytes;                   /* size of one arena's reservation, 0 for the default */
     size_t cache_limit;                   /* flush all above this, 0 for none */

@@ -435,6 +435,17 @@ static bool cut_before(uint64_t bad)
     return made;
 }
 
+/* It is the first: is it what has been inserted there? False: nothing has. (What is later is cut off, and comes to be.)
+ */
+static bool give_up_points(const inl_error *e)
+{
+    weave_run *run = &jit.now.run;
+    if (run->insns[0].in.addr != e->address || !weave_give_up(run, 0, run->block_count, e->address)) return false;
+    inl_libc_ready();
+    jit.options.refused(run_here.client.arg, &run->insns[0], e->text);
+    return true;
+}
+
 static void count(const jit_fragment *f)
 {
     jit_stats *s = &jit.stats;
@@ -471,7 +482,7 @@ static jit_fragment *translate(uint64_t app, bool continues, bool landing)
         }
         if (e.code == INL_ERR_RANGE) room *= 2;
         else if (e.code == INL_ERR_NO_MEMORY && tries < 2 && !jit_cache_is_held()) jit_flush_all();
-        else if (e.code != INL_ERR_UNSUPPORTED || !cut_before(e.address)) break;
+        else if (e.code != INL_ERR_UNSUPPORTED || !(cut_before(e.address) || give_up_points(&e))) break;
     }
     if (e.code != INL_ERR_NO_MEMORY || !jit_cache_is_held()) give_up(app, &e);
     return NULL;

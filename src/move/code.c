@@ -167,18 +167,6 @@ static inl_status decode(move_work *w)
 
 /* --- what was inserted --- */
 
-static uint32_t list_length(const weave_list *l)
-{
-    uint32_t n = 0;
-    for (const weave_insert *i = l->first; i; i = i->next) n++;
-    return n;
-}
-
-static uint32_t inserts_at(const weave_insn *n)
-{
-    return list_length(&n->before) + list_length(&n->after) + list_length(&n->taken);
-}
-
 static bool block_is_plain(const move_work *w, const weave_block *b)
 {
     if (b->anywhere.first) return false;
@@ -247,9 +235,9 @@ static inl_status show(move_work *w)
     bool wanted = !w->client->wanted || w->client->wanted(w->client->arg, move_cfg(w), w->proc);
     if (wanted) w->client->instrument(w->client->arg, move_cfg(w), w->proc, &w->run);
     if (!move_return_anywhere(w)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
-    for (uint32_t i = 0; i < w->run.insn_count; i++) of->points += inserts_at(&w->run.insns[i]);
+    for (uint32_t i = 0; i < w->run.insn_count; i++) of->points += weave_insn_length(&w->run.insns[i]);
     for (uint32_t i = 0; i < w->run.block_count; i++)
-        of->points += list_length(&w->run.blocks[i].anywhere) + list_length(&w->run.blocks[i].entry);
+        of->points += weave_list_length(&w->run.blocks[i].anywhere) + weave_list_length(&w->run.blocks[i].entry);
     if (of->points && (!move_settle_heads(w) || !move_place_counts(w)))
         return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory or counters are used up");
     if (of->points && !find_live(w)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
@@ -293,28 +281,15 @@ static bool align_block(move_work *w, const cfg_block *b, bool first, uint64_t r
 
 static bool give_up_head(move_work *w, uint32_t k)
 {
-    w->plan.procs[w->proc].refused += list_length(&w->run.blocks[k].entry);
+    w->plan.procs[w->proc].refused += weave_list_length(&w->run.blocks[k].entry);
     w->run.blocks[k].entry = (weave_list){0};
     return true;
 }
 
-/* Takes away what could not be woven: the snippets of one instruction, or of all. */
 static bool give_up_points(move_work *w, uint32_t k, uint32_t blocks, uint64_t at)
 {
-    uint32_t n = 0;
     if (!blocks) return give_up_head(w, k);
-    const weave_block *first = &w->run.blocks[k], *last = &w->run.blocks[k + blocks - 1];
-    for (unsigned all = 0; all < 2 && !n; all++)
-        for (uint32_t i = first->first; i < last->first + last->count; i++) {
-            weave_insn *insn = &w->run.insns[i];
-            if (!all && insn->in.addr != at) continue;
-            n += inserts_at(insn);
-            insn->before = insn->after = insn->taken = (weave_list){0};
-        }
-    for (uint32_t i = k; i < k + blocks && !n; i++) {
-        n += list_length(&w->run.blocks[i].anywhere);
-        w->run.blocks[i].anywhere = (weave_list){0};
-    }
+    uint32_t n = weave_give_up(&w->run, k, blocks, at);
     w->plan.procs[w->proc].refused += n;
     return n > 0;
 }

@@ -92,6 +92,15 @@ void tool_client_image(module *m)
     if (tool_now->callbacks[ON_IMAGE_LOAD]) module_loaded(NULL, m);
 }
 
+void tool_client_refused(void *arg, const weave_insn *insn, const char *why)
+{
+    bool held = tool_here.holds_lock;
+    (void)arg;
+    tool_here.holds_lock = true;
+    tool_point_refused(insn, why);
+    tool_here.holds_lock = held;
+}
+
 bool tool_client_sees_code(void)
 {
     callback **on = tool_now->callbacks;

@@ -151,6 +151,16 @@ static bool refuse(const inlay_point *p, const char *why)
     return say_refused(address_of(p), describe(p, where, sizeof where), why);
 }
 
+/* Only when its code was made; the text says where. */
+void tool_point_refused(const weave_insn *insn, const char *why)
+{
+    char where[200];
+    const inlay_proc *p = inlay_proc_at(insn->in.addr);
+    const inlay_image *in = inlay_image_at(insn->in.addr);
+    snprintf(where, sizeof where, "in %.80s (%.80s)", p ? p->name : "code", in ? in->name : "of no file");
+    say_refused(insn->in.addr, where, why);
+}
+
 /* A node that is as simple as it gets; nearly all insertions are of this form. */
 static bool is_plain_count(inlay_expr e) { return e->kind == SNIPPET_COUNT && e->a->kind == SNIPPET_CONST; }
 

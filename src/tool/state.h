@@ -262,6 +262,7 @@ inlay_point *tool_point_guarded(inlay_insn *before, inlay_expr condition);
 uint32_t tool_point_insn(const inlay_point *); /* the instruction's index in the run */
 /* NULL, and what is inserted there is refused with "WHAT jz at 0x...". */
 inlay_point *tool_no_point(const weave_insn *, const char *what);
+void tool_point_refused(const weave_insn *, const char *why); /* when its code was made */
 inlay_point *tool_point_of_nothing(const char *what);
 
 /* --- images.c, procs.c --- */
@@ -470,6 +471,7 @@ void tool_later_closed(struct run_thread *, const struct moved_mapped *);
 /* --- client.c, say.c --- */
 void tool_client_fill(run_client *);
 void tool_client_sees(void *arg, weave_run *); /* what the JIT engine calls when it sees code */
+void tool_client_refused(void *arg, const weave_insn *, const char *why);
 
 /* --- under_jit.c, without_jit.c --- */
 const char *tool_jit_missing(void); /* why there is no JIT engine; NULL: there is one */

@@ -13,6 +13,7 @@ inl_status tool_jit_set_up(const run_client *client, const run_start_state *star
 {
     const tool_options *o = &tool_now->options;
     jit_options options = {.instrument = tool_client_sees_code() ? tool_client_sees : NULL,
+                           .refused = tool_client_refused,
                            .stress = o->stress,
                            .chain_jumps = true,
                            .dump = o->dump,

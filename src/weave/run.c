@@ -132,3 +132,33 @@ weave_insert *weave_insert_at(weave_run *run, weave_where where, uint32_t index,
     list->last = n;
     return n;
 }
+
+uint32_t weave_list_length(const weave_list *l)
+{
+    uint32_t n = 0;
+    for (const weave_insert *i = l->first; i; i = i->next) n++;
+    return n;
+}
+
+uint32_t weave_insn_length(const weave_insn *n)
+{
+    return weave_list_length(&n->before) + weave_list_length(&n->after) + weave_list_length(&n->taken);
+}
+
+uint32_t weave_give_up(weave_run *run, uint32_t first, uint32_t blocks, uint64_t at)
+{
+    const weave_block *from = &run->blocks[first], *to = &run->blocks[first + blocks - 1];
+    uint32_t n = 0;
+    for (unsigned all = 0; all < 2 && !n; all++)
+        for (uint32_t i = from->first; i < to->first + to->count; i++) {
+            weave_insn *insn = &run->insns[i];
+            if (!all && insn->in.addr != at) continue;
+            n += weave_insn_length(insn);
+            insn->before = insn->after = insn->taken = (weave_list){0};
+        }
+    for (uint32_t i = first; i < first + blocks && !n; i++) {
+        n += weave_list_length(&run->blocks[i].anywhere);
+        run->blocks[i].anywhere = (weave_list){0};
+    }
+    return n;
+}

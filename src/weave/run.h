@@ -75,5 +75,10 @@ weave_insert *weave_insert_at(weave_run *, weave_where, uint32_t index, const sn
 weave_list *weave_list_at(weave_run *, weave_where, uint32_t index); /* of a point that there is */
 bool weave_remove(weave_list *, const weave_insert *);               /* false: it is not in it */
 void weave_put_first(weave_list *, weave_insert *);                  /* one that is in the list */
+uint32_t weave_list_length(const weave_list *);
+uint32_t weave_insn_length(const weave_insn *); /* of all its lists */
+/* Takes away what could not be woven of so many blocks from block `first` on: the snippets of the instruction at `at`,
+ * or of all where it has none, or those of the blocks. How many these were. */
+uint32_t weave_give_up(weave_run *, uint32_t first, uint32_t blocks, uint64_t at);
 
 #endif

@@ -266,6 +266,9 @@ C
 check 'a tool that is refused' 0 ''                          sh -c "'$inlay' cc '$scratch/refused.c' -o '$scratch/refused' && echo"
 check 'refused: said'          0 'cannot insert: there is no point after' "$inlay" run "$scratch/refused" -- true
 check 'refused: --strict'      1 'ended (--strict)'          "$inlay" run "$scratch/refused" --strict -- true
+nested='$arg0'
+for n in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do nested="(\$arg0 == $n ? \$arg1 + $n : $nested)"; done
+check 'refused when woven'     0 'cannot insert in setlocale (.*: a snippet needs more registers' "$inlay" snippet setlocale "static long n; n += $nested" -- ls "$scratch"
 check 'rewrite: refused'       0 '[1-9][0-9]* points refused' "$inlay" rewrite "$scratch/refused" "$scratch/program" -o "$scratch/out4"
 check 'live: refused'          0 '[1-9][0-9]* points refused' "$inlay" run --engine=live "$scratch/refused" -- "$scratch/program"
 check 'live: --strict'         1 'refused (--strict)'        "$inlay" run --engine=live "$scratch/refused" --strict -- "$scratch/program"
