@@ -2,6 +2,7 @@
 #include "image/image.h"
 
 #include <setjmp.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +34,36 @@ static void add(const char *piece, size_t n, void *arg)
     if (!put(t, piece, n)) longjmp(t->full, 1);
 }
 
+/* How far back a reference of D's leads: a number in letters, of which the last is a small one. */
+static size_t leads_back(const char *digits)
+{
+    size_t n = 0, most = SIZE_MAX / 64;
+    while (*digits >= 'A' && *digits <= 'Z' && n < most) n = n * 26 + (size_t)(*digits++ - 'A');
+    return *digits >= 'a' && *digits <= 'z' ? n * 26 + (size_t)(*digits - 'a') : n;
+}
+
+/* D's names are handed over whole, and each type in them that says "as there" may double all before it. So the text is
+ * no longer than a name without such, as often as one is read: each 'Q' taken for one, with those in what it leads to.
+ * (At a digit there is but an identifier.) */
+static bool is_bounded(const char *stem)
+{
+    enum { most_of_a_letter = 24, most = 16 << 20 }; /* "extern(Objective-C) " */
+    size_t length = strlen(stem), limit = most / (most_of_a_letter * length);
+    uint32_t times[longest_name + 1];
+    times[0] = 1;
+    for (size_t i = 0; i < length; i++) {
+        times[i + 1] = times[i];
+        if (stem[i] != 'Q') continue;
+        size_t back = leads_back(stem + i + 1), from = back < i ? i - back : 0;
+        times[i + 1] += 1 + (stem[from] >= '0' && stem[from] <= '9' ? 0 : times[i] - times[from]);
+        if (times[i + 1] > limit) return false; /* before, it has at most doubled */
+    }
+    return true;
+}
+
 static bool is_d(const char *stem, text *t)
 {
+    if (!is_bounded(stem)) return false;
     char *plain = dlang_demangle(stem, 0);
     if (plain) put(t, plain, strlen(plain));
     free(plain);

@@ -216,6 +216,13 @@ static void test_names(void **state)
         "47_B47_ETB4h_B4h_ETB4r_B4r_ETB4B_B4B_ETB4L_B4L_ETB4V_B4V_ETB55_B55_ETB5f_B5f_ETB5p_B5p_ETB"
         "5z_B5z_ETB5J_B5J_ETB5T_B5T_ETB63_B63_EE";
     assert_string_equal(image_demangle(bomb, out, 18), "a::f::<((), ()), ");
+    static const char twice[] = "HQgQi"; /* arrays of arrays of arrays, in D */
+    char d_bomb[400] = "_D1d4workFHAyaAyaHQiQk";
+    for (unsigned i = 0; i < 40; i++) strcat(d_bomb, twice);
+    strcat(d_bomb, "Zv");
+    assert_ptr_equal(image_demangle(d_bomb, out, sizeof out), d_bomb);
+    strcpy(strstr(d_bomb, twice) + 2 * strlen(twice), "Zv");
+    assert_non_null(strstr(image_demangle(d_bomb, out, sizeof out), "d.work(immutable(char)[][immutable(char)[]], "));
 }
 
 int main(void)
