@@ -16,7 +16,7 @@
  * no other signal can come in between, and the program's alternate stack has nothing on it but what it has natively.
  *
  * A signal that kills runs the end of the tool first, then the default action: at a fault by returning to
- * the instruction, so that a core shows it.
+ * the instruction, otherwise on the kernel's way back, so that a core shows the program.
  *
  * Runs with the FS base of what was interrupted: nothing here uses thread-local storage. */
 #include "moved/private.h"
@@ -116,16 +116,21 @@ static void end_of_tool(void *arg)
     d->t->where = RUN_IN_CODE;
 }
 
-static void die(run_thread *t, int signo, bool fault)
+/* A fault happens again. Another one comes on the kernel's way back to the program, whose registers (`c`) a core shows
+ * then. */
+static void die(run_thread *t, const siginfo_t *info, uint64_t frame, const weave_context *c, bool fault)
 {
+    int signo = info->si_signo;
     death d = {t, signo};
     run_kernel_mask_sent();
     if (!t->is_vfork_child) moved_on_tool_stack(t, end_of_tool, &d);
     run_signal_default(signo);
-    if (fault && signo != SIGTRAP && signo != SIGSYS) return; /* it happens again */
-    run_kernel_mask_set(~RUN_BIT(signo));
-    run_signal_self(signo);
-    sys_call1(SYS_exit_group, 128 + signo);
+    if (fault && signo != SIGTRAP && signo != SIGSYS) return;
+    run_kernel_mask_all();
+    if (!run_signal_send_last(t, info)) sys_call1(SYS_exit_group, 128 + signo);
+    run_frame *f = (run_frame *)frame;
+    moved_frame_set(f, c);
+    f->mask = ~RUN_BIT(signo);
 }
 
 /* --- the tool's callback --- */
@@ -234,11 +239,14 @@ static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, u
     if (leaves) moved_leave_run(t, at.place, at.before);
     notify(t, signo, info, &c);
     if (a.handler == RUN_DEFAULT) {
-        if (fault || run_kills_by_default(signo)) die(t, signo, fault);
+        if (fault || run_kills_by_default(signo)) die(t, info, frame, &c, fault);
         return none;
     }
     uint64_t to = moved_frame_show(t, frame, &a, &at, &c);
-    if (!to) die(t, SIGSEGV, false);
+    if (!to) {
+        die(t, &(siginfo_t){.si_signo = SIGSEGV, .si_code = SI_KERNEL}, frame, &c, false);
+        return none;
+    }
     return enter(t, signo, &a, uc, frame, to, &c);
 }
 

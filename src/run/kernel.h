@@ -102,6 +102,9 @@ bool run_hung_is_timer(const siginfo_t *info); /* Inlay's own; nothing for the p
 
 /* --- sending.c --- */
 void run_signal_send_back(const siginfo_t *info); /* into the kernel's queue of this thread, as it was */
+/* One that ends the process, all signals blocked: the kernel has it, for when the mask lets it in. false: it was
+ * refused. */
+bool run_signal_send_last(const run_thread *t, const siginfo_t *info);
 /* Sent signals whose siginfo looks like a fault's are marked on their way through the kernel; false: it does
  * not. The opposite, for what has arrived: true: it was marked, so it was sent. */
 bool run_signal_mark(siginfo_t *info);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 #include "base/log.h"
@@ -92,16 +93,35 @@ void run_process_exit(run_thread *t, int status)
     run_exit_raw(&t->busy, SYS_exit_group, status);
 }
 
-/* By the signal itself, so that the parent sees it and a core is written where one would be. */
-void run_process_die(run_thread *t, int signo)
+/* The signal waits; the kernel takes it on the way back to the program, with the program's registers at its own
+ * instruction, so that a core shows those. The frame is on Inlay's stack of signals, where no handler runs any more:
+ * the program's stack may have no room. Comes back where that cannot be done. */
+static void die_in_program(run_thread *t, const siginfo_t *info)
 {
+    run_action frame = {.flags = SA_RESTORER | SA_ONSTACK};
+    weave_context before = t->ctx;
+    t->altstack = (stack_t){.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
+    if (!run_sigframe_push(t, info->si_signo, info, &frame, ~RUN_BIT(info->si_signo))) return;
+    if (run_signal_send_last(t, info)) run_sigreturn_for_good(run_sp(&t->ctx) + RUN_HANDLER_POPS, &before);
+}
+
+/* By the signal itself, so that the parent sees it and a core is written where one would be. */
+void run_process_die_of(run_thread *t, const siginfo_t *info)
+{
+    int signo = info->si_signo;
     run_kernel_mask_all();
     inl_log(INL_LOG_SIGNAL, "dies by signal %d at %#lx", signo, (long)t->ctx.pc);
     if (!t->is_vfork_child) run_process_end(t, 0, signo);
     run_signal_default(signo);
+    die_in_program(t, info);
     run_kernel_mask_set(~RUN_BIT(signo));
     run_signal_self(signo);
     run_exit_raw(&t->busy, SYS_exit_group, 128 + signo);
+}
+
+void run_process_die(run_thread *t, int signo)
+{
+    run_process_die_of(t, &(siginfo_t){.si_signo = signo, .si_code = SI_KERNEL});
 }
 
 /* --- rows --- */

@@ -285,7 +285,8 @@ void run_counters_reset(void); /* all to zero (fork child) */
 
 /* --- process.c --- */
 void run_process_exit(run_thread *t, int status) __attribute__((noreturn)); /* exit_group */
-void run_process_die(run_thread *t, int signo) __attribute__((noreturn));
+void run_process_die(run_thread *t, int signo) __attribute__((noreturn));   /* the kernel's own */
+void run_process_die_of(run_thread *t, const siginfo_t *info) __attribute__((noreturn));
 enum { RUN_EXEC_CHECK = 0x10000 }; /* AT_EXECVE_CHECK, Linux 6.14: it is only asked whether the file may be executed */
 long run_sys_execve(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint64_t envp, int flags);
 void run_fork_child(run_thread *t); /* in the child: own cache, locks, one thread, tid */

@@ -44,6 +44,15 @@ void run_signal_send_back(const siginfo_t *info)
     sys_call4(SYS_rt_tgsigqueueinfo, sys_call0(SYS_getpid), sys_call0(SYS_gettid), info->si_signo, (long)&copy);
 }
 
+bool run_signal_send_last(const run_thread *t, const siginfo_t *info)
+{
+    long pid = sys_call0(SYS_getpid), tid = sys_call0(SYS_gettid);
+    int signo = info->si_signo;
+    if (pid == 1) return false; /* the first of a namespace gets none that would end it */
+    if (!t->filters && !sys_call4(SYS_rt_tgsigqueueinfo, pid, tid, signo, (long)info)) return true;
+    return !sys_call3(SYS_tgkill, pid, tid, signo); /* that filters let programs abort by */
+}
+
 /* Would the kernel let this thread send a code like that by this descriptor? Signal 0 asks. */
 static bool is_own_pidfd(const weave_context *c)
 {

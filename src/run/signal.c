@@ -281,7 +281,7 @@ static void act_by_default(run_thread *t, const siginfo_t *info, bool fault)
     int signo = info->si_signo;
     if (fault || (run_kills_by_default(signo) && run_here.pid != 1)) {
         if (run_here.client.signal) run_here.client.signal(run_here.client.arg, t, signo, info, &t->ctx);
-        run_process_die(t, signo);
+        run_process_die_of(t, info);
     }
     /* The disposition changed while the signal waited: the kernel now has the default too. */
     if (STOPS_BY_DEFAULT & RUN_BIT(signo)) run_signal_send_back(info);
