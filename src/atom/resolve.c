@@ -85,11 +85,13 @@ static const char *plain_name(Proc *p)
     return plain;
 }
 
-/* What is called through a stub, where it is instrumented too. */
+/* What is called through a stub, where it is instrumented too. A stub that nothing is called by, as the first of a
+ * table is, has no name. */
 static Proc *target_of(Inst *i)
 {
     Proc *p = GetProcCalled(i);
-    return p && atom_is_stub(atom_proc(p)) ? look_up(NULL, plain_name(p)) : p;
+    const char *name = p && atom_is_stub(atom_proc(p)) ? plain_name(p) : NULL;
+    return name ? look_up(NULL, name) : p;
 }
 
 Proc *GetTargetProc(Inst *i) { return target_of(i); }

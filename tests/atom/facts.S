@@ -58,8 +58,11 @@ leaves: testl   %eax, %eax
         .size   leaves, . - leaves
 
         .type   away, @function
-away:   nop
-        ret
+away:   testl   %edi, %edi
+        je      1f              # not every processor can do what is passed over
+        shlxq   %rcx, %rcx, %rcx
+        rorxq   $3, %rcx, %rcx
+1:      ret
         .size   away, . - away
 
         .data

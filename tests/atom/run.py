@@ -51,7 +51,7 @@ class Place:
             self.call("gcc", "-nostdlib", "-static", "-no-pie", f"{HERE}/{name}.S", "-o", self.programs[name])
         for name, options in (("sample", []), ("sample_static", ["-static"])):
             self.call("gcc", "-O1", *options, f"{HERE}/sample.c", "-o", self.programs[name])
-        for name, options in (("resolved", []), ("resolved_static", ["-static"])):
+        for name, options in (("resolved", []), ("resolved_static", ["-static-pie"])):
             self.call("gcc", "-O1", "-g", "-fno-builtin", "-pthread", *options, f"{HERE}/resolved.c", "-o",
                       self.programs[name])
         for name in ("waiting", "memory", "doubles"):
@@ -304,7 +304,7 @@ PROCS = {
                "32 3 40", "40 1 40", "48 15 40", "52 16 40", "56 14 40", "60 18 40", "68 0 40", "75 2 40", "82 7 40",
                "84 4 30", "86 4 1a"]),
     "leaves": ([0, 0, 0, 0, 4, 26, 0, 1, 1, 0, 1, 0, 0, 0, 0, 0], ["0 13 40 entry", "2 4 30 ipbr"]),
-    "away": ([0, 0, 0, 0, 4, 26, 0, 4, 0, 0, 1, 0, 0, 0, 0, 0], ["0 7 40 entry", "1 4 1a"]),
+    "away": ([0, 0, 0, 0, 4, 26, 0, 4, 0, 0, 1, 0, 0, 0, 0, 0], ["0 13 40 entry", "2 4 40", "4 11 40", "9 11 40", "15 4 1a"]),
 }
 # Registers read and written: general ones, vector ones from bit 32 on.
 USES = {("kinds", 5): (2, 2), ("kinds", 18): (2, 4), ("kinds", 28): (0x200000002, 0x200000000),

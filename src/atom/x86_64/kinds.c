@@ -93,6 +93,7 @@ static bool is_wide(const inlay_insn *i)
 static IClassType class_of_integer(const inlay_insn *i)
 {
     static const char *const logic[] = {"logic", "bit", NULL}, *const shift[] = {"shift", NULL};
+    static const char *const shift_of_bits[] = {"shlx", "shrx", "sarx", "rorx", NULL};
     static const char *const move[] = {"conditional move", NULL};
     static const char *const compare[] = {"cmp", "test", "scas", "set", NULL};
     static const char *const nothing[] = {"system", "interrupt", "virtualization", "unknown", "invalid", NULL};
@@ -101,8 +102,8 @@ static IClassType class_of_integer(const inlay_insn *i)
     if (strstr(name, "mul")) return is_wide(i) ? ClassImultiplyq : ClassImultiplyl;
     if (begins(name, compare)) return ClassIcompare;
     if (in_group(i, move)) return ClassIcondmove;
+    if (in_group(i, shift) || begins(name, shift_of_bits)) return ClassIshift;
     if (in_group(i, logic)) return ClassIlogical;
-    if (in_group(i, shift)) return ClassIshift;
     return ClassIarithmetic;
 }
 

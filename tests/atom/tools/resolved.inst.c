@@ -17,6 +17,18 @@ static void look(Obj *o)
     AddCallProc(r.proc, ProcBefore, "Called");
 }
 
+/* What is called has no name where it is a stub of nothing, as static position-independent programs have one. */
+static void targets(Obj *o)
+{
+    Proc *p;
+    Block *b;
+    Inst *i;
+    for (p = GetFirstObjProc(o); p; p = GetNextProc(p))
+        for (b = GetFirstBlock(p); b; b = GetNextBlock(b))
+            for (i = GetFirstInst(b); i; i = GetNextInst(i))
+                if (!GetTargetProc(i) != !GetTargetObj(i) || (GetTargetName(i) && !GetTargetProc(i))) told += 100;
+}
+
 static void threads(Obj *o)
 {
     if (ThreadCreationObj() == o) AddCallProc(ThreadCreationProc(), ProcBefore, "Begins");
@@ -59,6 +71,7 @@ void InstrumentInit(int argc, char **argv) { protos(); }
 Instrument(int argc, char **argv, Obj *o)
 {
     look(o);
+    targets(o);
     threads(o);
 }
 
