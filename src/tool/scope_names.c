@@ -84,17 +84,28 @@ static const snippet *shown_as(inlay_scope *s, inlay_image *i, image *file, cons
     return found ? symbol_of(s, i, file, name, found->low - i->bias) : NULL;
 }
 
+/* A type that is seen at the scope's place, which no variable of another image hides. A procedure does: `stat`. */
+static bool is_type_here(const inlay_scope *s, const inlay_image *i, const char *name)
+{
+    image *own = s->image && i != s->image ? tool_image_file(s->image) : NULL;
+    return own && image_ctype_named(own, s->address, name);
+}
+
 static const snippet *global_of(inlay_scope *s, inlay_image *i, uint64_t pc, const char *name, const char **why)
 {
     image_variable v;
-    uint64_t address, size;
+    uint64_t address, size, number;
     image *file = tool_image_file(i);
     if (!file) return NULL;
-    if (image_global(file, pc, name, &v, why)) return scope_variable(s, i, &v);
-    if (!*why && image_enumerator(file, pc, name, &address))
-        return typed_constant(&s->maker, image_ctype_int((int64_t)address == (int32_t)address ? 4 : 8, true), address);
+    bool variable = image_global(file, pc, name, &v, why);
+    bool constant = !variable && !*why && image_enumerator(file, pc, name, &number);
+    if ((variable || constant || *why) && is_type_here(s, i, name)) variable = constant = false, *why = NULL;
+    if (variable) return scope_variable(s, i, &v);
+    if (constant)
+        return typed_constant(&s->maker, image_ctype_int((int64_t)number == (int32_t)number ? 4 : 8, true), number);
     if (*why) return NULL;
     if (!image_symbol(file, name, &address, &size)) return shown_as(s, i, file, name);
+    if (!image_proc_at(file, address) && is_type_here(s, i, name)) return NULL;
     return symbol_of(s, i, file, name, address);
 }
 

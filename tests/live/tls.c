@@ -2,9 +2,10 @@
  * argument it waits for a line before it opens it, or ("after") behind that. */
 #ifdef LIBRARY
 __thread long counted = 40;
-__thread struct {
+typedef struct pair {
     int a, b;
-} both = {1, 2};
+} pair;
+__thread pair both = {1, 2};
 long one_step(int n)
 {
     counted += n;
@@ -18,6 +19,7 @@ long one_step(int n)
 #include <string.h>
 
 static long (*one_step)(int);
+volatile char pair = 1; /* which is none of the library's names */
 
 static void *work(void *unused)
 {

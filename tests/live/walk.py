@@ -225,7 +225,7 @@ class Walk:
     def threads(self, engine, opened):
         """Variables of threads by the general-dynamic model: of a thread that has none yet, too, and assigned there."""
         library, program = self.tls_programs("", opened)
-        code = "print(counted); print(both.b); counted += 100"
+        code = "print(counted); print(((pair *)&both)->b); counted += 100"
         done = subprocess.run([self.inlay, "run", f"--engine={engine}", "snippet", "--at=one_step", f"--code={code}", "--", program, library],
                               capture_output=True, text=True, env=driver.ENVIRONMENT)
         seen = sorted((done.stdout + done.stderr).split("\n")[:-1])
