@@ -297,6 +297,15 @@ static void read_function(image *im, Dwarf_Die *die, image_ctype *t)
     read_members(im, die, DW_TAG_formal_parameter, t);
 }
 
+/* A type of procedures that has a size is Go's, whose values are addresses: of a word that holds the code's, with what
+ * the procedure takes along behind it. */
+static void read_closure(image_ctype *t)
+{
+    t->kind = IMAGE_CTYPE_POINTER;
+    t->size = 8;
+    t->of = image_ctype_int(8, false);
+}
+
 static void read_type(image *im, Dwarf_Die *die, image_ctype *t)
 {
     image_number_of(die, DW_AT_byte_size, &t->size);
@@ -309,8 +318,11 @@ static void read_type(image *im, Dwarf_Die *die, image_ctype *t)
     case DW_TAG_array_type: image_read_array(im, die, t); return;
     case DW_TAG_string_type: image_read_string(die, t); return;
     case DW_TAG_subrange_type: read_subrange(im, die, t); return;
-    case DW_TAG_subprogram:
-    case DW_TAG_subroutine_type: read_function(im, die, t); return;
+    case DW_TAG_subroutine_type:
+        if (t->size) read_closure(t);
+        else read_function(im, die, t);
+        return;
+    case DW_TAG_subprogram: read_function(im, die, t); return;
     case DW_TAG_pointer_type:
     case DW_TAG_reference_type:
     case DW_TAG_rvalue_reference_type:
@@ -493,6 +505,10 @@ static bool is_in_dwo(image_lines *l, uint64_t pc)
 const char *image_debug_lacks(image *im, uint64_t pc)
 {
     image_lines *l = image_units(im);
+    if (!l && im->lines)
+        return "its debug information cannot be read; where zstd has compressed it, objcopy "
+               "--decompress-debug-sections "
+               "helps";
     if (l && is_in_dwo(l, pc))
         return "its debug information is in a .dwo file (-gsplit-dwarf) that is not there, nor is it in a .dwp file "
                "beside the program";

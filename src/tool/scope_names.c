@@ -285,7 +285,7 @@ static const char *unknown(void *arg, const char *name)
     inlay_scope *s = arg;
     image *file = s->image ? tool_image_file(s->image) : NULL;
     bool tells = file && !s->whole;
-    const char *lacks = tells && image_has_types(file) ? image_debug_lacks(file, s->address) : NULL;
+    const char *lacks = tells ? image_debug_lacks(file, s->address) : NULL;
     if (lacks) return lacks;
     const char *near_ones = nearly(s, file, name);
     return near_ones || !tells || image_has_types(file) ? near_ones : "the file has no debug information";

@@ -10,6 +10,7 @@ What is known to be missing stands in the table too, as MISSING with the reason,
 
 import os
 import re
+import struct
 import subprocess
 import sys
 
@@ -153,7 +154,7 @@ ELSEWHERE = (
 MISSING = (
     ("a thread's variable of a library that is opened under --engine=live", "refused: the C library is not seen from there"),
     ("arithmetic of __int128", "refused, and long double is computed with as a double"),
-    ("debug information in .dwp packages", "not read; .dwo files are"),
+    ("debug information in object files (clang's -gsplit-dwarf=single)", "not read; .dwo files and .dwp packages are"),
     ("a parameter behind the entry that is told by its value there alone", "refused, with that reason"),
 )
 
@@ -212,6 +213,22 @@ class Walk:
                 raise driver.Failed("that the .dwo file has gone is not said", said[-400:])
         finally:
             self.program = whole
+
+    def unread(self):
+        """Sections that are compressed in a way that is not known here."""
+        packed, zstd, compressed = f"{self.folder}/walk-packed", 2, 0x800
+        subprocess.run(["objcopy", "--compress-debug-sections=zlib", self.program, packed], check=True)
+        with open(packed, "r+b") as f:
+            file = f.read()
+            table, size, count = *struct.unpack_from("<Q", file, 40), *struct.unpack_from("<HH", file, 58)
+            for k in range(count):
+                flags, _, at = struct.unpack_from("<QQQ", file, table + k * size + 8)
+                if flags & compressed:
+                    f.seek(at)
+                    f.write(struct.pack("<I", zstd))
+        whole, self.program = self.program, packed
+        self.refuses("that debug information cannot be read", "it = n", "cannot be read.* --decompress-debug-sections")
+        self.program = whole
 
     def tls_programs(self, dialect, opened=True):
         library, program = f"{self.folder}/walk-tls{dialect}.so", f"{self.folder}/walk-tls-{opened}"
@@ -289,6 +306,7 @@ def tests(of, runs):
         for point, rows in SNIPPETS.items():
             yield f"{engine}-{point}", lambda e=engine, p=point, r=rows: of.at(e, p, r)
     yield "jit-split", of.split
+    yield "jit-unread", of.unread
     for engine, opened in (("jit", True), ("jit", False), ("live", True), ("live", False)):
         yield f"{engine}-threads{'-opened' if opened else ''}", lambda e=engine, o=opened: of.threads(e, o)
     for how, when in (("tool", "before"), ("tool", "after"), ("mutator", "after")):

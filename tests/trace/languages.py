@@ -27,7 +27,8 @@ GO = [("add", ["3", "4"], "7"), ("greet", ['"bob"', "9"], '"bob-9"'),
       ("many", ["-1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12.5"], "{r0 = 76, r1 = true}"),
       ("late", ["1", "2", "3", "4", "5", "6", "7", "8", "{x = 9, y = 10}", "11"], "137"),
       ("strange", ["{a = 1, f = 0.75, s = {str = P, len = 4}, b = true}", "2"], "{a = 3, f = 1.5, s = {str = P, len = 5}, b = false}"),
-      ("large", ["{1, 2, 3}", "4"], "{3, 2, 4}"), ("turns", ["{real = 1, imag = 2}", '"u"', "3"], "{real = 3, imag = 6}")]
+      ("large", ["{1, 2, 3}", "4"], "{3, 2, 4}"), ("turns", ["{real = 1, imag = 2}", '"u"', "3"], "{real = 3, imag = 6}"),
+      ("applied", ["{f = P, n = 3}", "P", "4"], "P")]
 GO += [("deep", [str(n)], str(7 + n)) for n in range(5, -1, -1)]
 # Compiler, its options, the procedures, is it optimised.
 BUILDS = {"rust": ("rs", ["rustc", "-g"], "values", RUST, False), "rust-O2": ("rs", ["rustc", "-g", "-C", "opt-level=2"], "values", RUST, True),

@@ -56,6 +56,19 @@ func large(v [3]int32, n int) [3]int32 { return [3]int32{v[2], v[1], int32(n)} }
 //go:noinline
 func turns(c complex128, unused string, n uint16) complex128 { return c * complex(float64(n), 0) }
 
+type chosen struct {
+	f func(int) int
+	n int
+}
+
+//go:noinline
+func applied(c chosen, f func(int) int, n int) func(int) int {
+	if f(n) > c.f(c.n) {
+		return f
+	}
+	return nil
+}
+
 //go:noinline
 func deep(n int) int {
 	if n == 0 {
@@ -74,6 +87,8 @@ func main() {
 	fmt.Println(many(-1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12.5))
 	fmt.Println(late(1, 2, 3, 4, 5, 6, 7, 8, point{9, 10}, 11))
 	fmt.Println(strange(odd{1, 0.75, "text", true}, 2), large([3]int32{1, 2, 3}, 4), turns(1+2i, "u", 3))
+	more := func(n int) int { return n + p.x }
+	fmt.Println(applied(chosen{more, 3}, more, 4) != nil)
 	done := make(chan int)
 	go func() { done <- deep(5) }()
 	fmt.Println(<-done)
