@@ -55,11 +55,25 @@ static bool locate(reader *r, Dwarf_Die *die, image_variable *v)
 
 /* --- by name --- */
 
+/* Or a constant with a name, as Fortran's and Go's. */
 static bool is_variable(Dwarf_Die *die, const char *name)
 {
     int tag = dwarf_tag(die);
-    if (tag != DW_TAG_variable && tag != DW_TAG_formal_parameter) return false;
+    if (tag != DW_TAG_variable && tag != DW_TAG_formal_parameter && tag != DW_TAG_constant) return false;
     return image_is_named(die, name);
+}
+
+/* The variable, where that is a common block of Fortran's with one of that name. */
+static bool named_in_common(const Dwarf_Die *block, const char *name, Dwarf_Die *out)
+{
+    Dwarf_Die from = *block, kid;
+    if (dwarf_tag(&from) != DW_TAG_common_block || dwarf_child(&from, &kid)) return false;
+    do {
+        if (!is_variable(&kid, name)) continue;
+        *out = kid;
+        return true;
+    } while (dwarf_siblingof(&kid, &kid) == 0);
+    return false;
 }
 
 static bool is_parameter(Dwarf_Die *die) { return dwarf_tag(die) == DW_TAG_formal_parameter && !image_is_result(die); }
@@ -73,11 +87,23 @@ static bool named_in(Dwarf_Die *scope, const char *name, Dwarf_Die *out, unsigne
     do {
         bool counts = is_parameter(out);
         parameters += counts;
+        if (named_in_common(out, name, out)) return true;
         if (!is_variable(out, name)) continue;
         if (counts) *parameter = parameters;
         return true;
     } while (dwarf_siblingof(out, out) == 0);
     return false;
+}
+
+/* What is inlined, or cloned, tells of its own variables alone: others of its source, which it needs no more or which
+ * are one for all its places (static ones, constants), stand there, and hide those of the same name around it. */
+static bool named_in_origin(Dwarf_Die *scope, const char *name, Dwarf_Die *out)
+{
+    Dwarf_Attribute attr;
+    Dwarf_Die origin;
+    unsigned parameter;
+    bool any = dwarf_attr(scope, DW_AT_abstract_origin, &attr) && dwarf_formref_die(&attr, &origin);
+    return any && named_in(&origin, name, out, &parameter);
 }
 
 static bool open_scopes(reader *r, image_lines *l)
@@ -120,6 +146,7 @@ bool image_local(image *im, uint64_t pc, const char *name, image_variable *out, 
         for (int i = pc == r.entry ? r.proc : 0; i <= r.proc && !found; i++) {
             found = named_in(&r.scopes[i], name, &die, &out->parameter);
             if (i < r.proc) out->parameter = 0; /* of what is inlined */
+            found = found || named_in_origin(&r.scopes[i], name, &die);
         }
         if (found) there = locate(&r, &die, out);
         else found = is_around(&r, name);
@@ -179,13 +206,13 @@ bool image_parameter_is_by(image *im, uint64_t pc, unsigned number, unsigned reg
 /* deep: in namespaces as well, so many levels of them. */
 static bool global_in(reader *r, Dwarf_Die *parent, const char *name, unsigned deep, image_variable *out)
 {
-    Dwarf_Die kid;
+    Dwarf_Die kid, inner;
     if (dwarf_child(parent, &kid)) return false;
     do {
         /* What is only declared is somewhere else. A definition may leave name and type to its declaration. */
-        bool is_it = dwarf_tag(&kid) == DW_TAG_variable && !dwarf_hasattr(&kid, DW_AT_declaration) &&
-                     is_variable(&kid, name);
+        bool is_it = is_variable(&kid, name) && !dwarf_hasattr(&kid, DW_AT_declaration);
         if (is_it && locate(r, &kid, out)) return true;
+        if (named_in_common(&kid, name, &inner) && locate(r, &inner, out)) return true;
         if (deep && image_is_space(&kid, false) && global_in(r, &kid, name, deep - 1, out)) return true;
     } while (dwarf_siblingof(&kid, &kid) == 0);
     return false;

@@ -53,10 +53,14 @@ __attribute__((noinline)) long forgotten(int n, long m, double d, const figure *
     return opaque & 1;
 }
 
+int often = 888; /* which is another one than that of what is inlined */
+
 static inline __attribute__((always_inline)) long inlined(long a, int b)
 {
+    static volatile int often = 40;
     long inner = a * b;
     seen(inner);
+    often += 3;
     return inner + b;
 }
 

@@ -13,8 +13,12 @@ contains
     real(8), intent(in) :: list(:)
     integer, intent(inout) :: factor
     character(len=*), intent(in) :: text
-    real(8) :: total
-    integer :: i, weight
+    real(8) :: total, rate
+    integer :: i, weight, units
+    integer, parameter :: limit = 12
+    common /shared/ rate, units
+    units = units + limit
+    rate = units / 4d0
     total = 0
     do i = 1, n
       weight = factor + len(text)

@@ -40,8 +40,8 @@ KNOWN = {("clang-O1", "wide_frame", "n"), ("clang-O1-split", "wide_frame", "n")}
 # Nothing has been put there yet.
 UNSET = (r"^clang\+\+-O0 _ZL6thrownil what$", r"^fortran-O. \S+ (k|product|below|total|weight|i|turn|by_value|folded|answer|sum)$",
          r"^ada-O. _ada_told ")
-# What is read somewhere, for types that could be refused everywhere: of Natural.
-READ = {"ada-O0": {"n"}}
+# What is read somewhere, for what could be refused everywhere: of type Natural; in a common block, constants.
+READ = {"ada-O0": {"n"}, "fortran-O1": {"rate", "units", "limit"}}
 QUICK = "gcc-O2,clang-O0,g++-O1,ada-O0,fortran-O1,go-O0,rust-O1"
 
 # In gdb: breakpoints at all addresses of a file; at the first hit of each, the variables that it sees.
@@ -78,7 +78,7 @@ with open(OUT, "w") as out:
             continue
         while block and not block.is_static:
             for symbol in block:
-                known = symbol.is_variable or symbol.is_argument
+                known = symbol.is_variable or symbol.is_argument or symbol.is_constant
                 if not known or symbol.name in names or "." in symbol.name or symbol.name.startswith("__"):
                     continue
                 names.add(symbol.name)
