@@ -43,11 +43,14 @@ bool image_may_drop_parameters(image *im, uint64_t pc)
     return producer && (strstr(producer, "clang") || strstr(producer, "LLVM") || strstr(producer, "rustc"));
 }
 
-bool image_is_of_go(Dwarf_Die *die)
+static bool is_of(Dwarf_Die *die, int language)
 {
     Dwarf_Die unit;
-    return dwarf_diecu(die, &unit, NULL, NULL) && dwarf_srclang(&unit) == DW_LANG_Go;
+    return dwarf_diecu(die, &unit, NULL, NULL) && dwarf_srclang(&unit) == language;
 }
+
+bool image_is_of_go(Dwarf_Die *die) { return is_of(die, DW_LANG_Go); }
+bool image_is_of_rust(Dwarf_Die *die) { return is_of(die, DW_LANG_Rust); }
 
 bool image_is_result(Dwarf_Die *parameter)
 {

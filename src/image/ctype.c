@@ -83,6 +83,14 @@ const image_variants *image_ctype_variants(const image_ctype *type)
     return type->variants;
 }
 
+/* Has it no name of its own? So have bases in C++, and structures inside; what Ada's types extend is called so by GNAT.
+ */
+static bool is_nameless(const image_member *m)
+{
+    bool has_members = m->type->kind == IMAGE_CTYPE_STRUCT || m->type->kind == IMAGE_CTYPE_UNION;
+    return has_members && (!m->name[0] || !strcmp(m->name, "_parent"));
+}
+
 /* Its own come before those of what has no name: classes hide what their bases have. */
 static const image_member *find_member(const image_ctype *t, const char *name, uint64_t *offset, unsigned depth)
 {
@@ -95,8 +103,7 @@ static const image_member *find_member(const image_ctype *t, const char *name, u
         }
     for (size_t i = 0; i < n && depth; i++, m++) {
         uint64_t inside;
-        bool nameless = !m->name[0] && (m->type->kind == IMAGE_CTYPE_STRUCT || m->type->kind == IMAGE_CTYPE_UNION);
-        const image_member *found = nameless ? find_member(m->type, name, &inside, depth - 1) : NULL;
+        const image_member *found = is_nameless(m) ? find_member(m->type, name, &inside, depth - 1) : NULL;
         if (!found) continue;
         *offset = m->offset + inside;
         return found;

@@ -198,17 +198,39 @@ size_t image_count_tags(Dwarf_Die *parent, int tag)
     return n;
 }
 
+typedef struct members {
+    image_member *list; /* NULL: they are counted */
+    size_t count, room;
+} members;
+
+/* Those of Ada's variant parts beside the others, as in a union: which are there is known at run time alone. Rust's
+ * forms are not members (variants.c). */
+static void collect_members(image *im, Dwarf_Die *die, int tag, members *all, unsigned deep)
+{
+    Dwarf_Die kid;
+    if (dwarf_child(die, &kid)) return;
+    do {
+        int its = dwarf_tag(&kid);
+        bool inside = tag == DW_TAG_member && deep && (its == DW_TAG_variant_part || its == DW_TAG_variant);
+        if (inside) collect_members(im, &kid, tag, all, deep - 1);
+        if (all->count == all->room) return;
+        all->count += is_member(&kid, tag) && (!all->list || read_member(im, &kid, tag, &all->list[all->count]));
+    } while (dwarf_siblingof(&kid, &kid) == 0);
+}
+
 static void read_members(image *im, Dwarf_Die *die, int tag, image_ctype *t)
 {
-    size_t n = image_count_tags(die, tag), i = 0;
-    Dwarf_Die kid;
-    image_member *m = n ? inl_arena_alloc(&im->arena, n * sizeof *m) : NULL;
-    if (!m || dwarf_child(die, &kid)) return;
-    do
-        if (is_member(&kid, tag) && read_member(im, &kid, tag, &m[i])) i++;
-    while (i < n && dwarf_siblingof(&kid, &kid) == 0);
-    t->members = m;
-    t->member_count = i;
+    enum { NESTED = 16 };
+    members all = {.room = MEMBERS};
+    unsigned deep = image_is_of_rust(die) ? 0 : NESTED;
+    collect_members(im, die, tag, &all, deep);
+    all.list = all.count ? inl_arena_alloc(&im->arena, all.count * sizeof *all.list) : NULL;
+    if (!all.list) return;
+    all.room = all.count;
+    all.count = 0;
+    collect_members(im, die, tag, &all, deep);
+    t->members = all.list;
+    t->member_count = all.count;
 }
 
 /* What a declaration declares may be defined in another source file. */

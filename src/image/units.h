@@ -55,6 +55,7 @@ bool image_is_fortran(Dwarf_Die *unit);
 /* conventions.c: of a procedure's entry. And is this one of its results (Go has them among the parameters)? */
 image_convention image_convention_of(Dwarf_Die *proc);
 bool image_is_of_go(Dwarf_Die *);
+bool image_is_of_rust(Dwarf_Die *);
 bool image_is_result(Dwarf_Die *parameter);
 
 /* locations.c: where location expressions say that something is, seen from `pc`. */

@@ -31,7 +31,7 @@ const image_variants *image_read_variants(image *im, Dwarf_Die *die)
 {
     Dwarf_Attribute attr;
     Dwarf_Die part, kid, number;
-    if (!first_with(die, DW_TAG_variant_part, &part)) return NULL;
+    if (!image_is_of_rust(die) || !first_with(die, DW_TAG_variant_part, &part)) return NULL;
     size_t n = image_count_tags(&part, DW_TAG_variant), i = 0;
     image_variants *all = inl_arena_alloc(&im->arena, sizeof *all);
     image_variant *list = all && n ? inl_arena_alloc(&im->arena, n * sizeof *list) : NULL;

@@ -143,7 +143,7 @@ static const char *layout_of(const image_ctype *t)
                  (t->kind == IMAGE_CTYPE_POINTER && !t->is_reference) ||
                  (t->kind == IMAGE_CTYPE_INT && !(t->size == 1 && t->name && !strcmp(t->name, "char")));
     bool good = !plain && t->size && typed_layout(t, text, sizeof text);
-    bool unknown = good && (strncmp(text, "&{0:", 4) == 0 || strncmp(text, "&?", 2) == 0);
+    bool unknown = good && t->kind == IMAGE_CTYPE_POINTER && (!t->of->size || text[1] == '?');
     return good && !unknown ? carried(text) : NULL;
 }
 

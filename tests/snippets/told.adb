@@ -43,8 +43,32 @@ procedure Told is
    end Deep;
    pragma No_Inline (Deep);
 
+   type Form is (Round, Square);
+   type Shape (What : Form := Round) is record
+      Weight : Long_Integer := 21;
+      case What is
+         when Round => Radius : Integer := 22;
+         when Square => Side, Height : Long_Integer := 23;
+      end case;
+   end record;
+   type Thing is tagged record
+      Size : Integer := 24;
+   end record;
+   type Larger is new Thing with record
+      More : Integer := 25;
+   end record;
+
+   procedure Shaped (S : Shape; L : Larger'Class; N : Integer) is
+   begin
+      Seen (N + Integer (S.Weight) + L.More);
+   end Shaped;
+   pragma No_Inline (Shaped);
+
+   Flat : Shape (Square);
+   Big : Larger;
    Sum : Integer := 0;
 begin
+   Shaped (Flat, Big, 26);
    for Turn in 1 .. 3 loop
       Sum := Sum + Folded ((3, 50, 700, Turn), Turn, Long_Float (Turn), Colour'Val (Turn - 1));
       Sum := Sum + Integer (Deep (4, Long_Integer (Turn)) mod 1000);

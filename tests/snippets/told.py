@@ -6,6 +6,7 @@ read, must be the same wherever both say something; how often a snippet is refus
 """
 
 import collections
+import json
 import os
 import re
 import shutil
@@ -42,6 +43,10 @@ UNSET = (r"^clang\+\+-O0 _ZL6thrownil what$", r"^fortran-O. \S+ (k|product|below
          r"^ada-O. _ada_told ")
 # What is read somewhere, for what could be refused everywhere: of type Natural; in a common block, constants.
 READ = {"ada-O0": {"n"}, "fortran-O1": {"rate", "units", "limit"}}
+# Members that records have in some of their forms alone, or from what they extend: a procedure, code, what its variables are
+# at the end, and how the procedure's arguments are recorded. (A record whose size is known at run time alone is told by its address.)
+MEMBERS = {"ada-O0": ("told__shaped*", "static long a, b, c; a = s->height; b = s->weight; c = l->size * 100 + l->more", {"a": 23, "b": 21, "c": 2425},
+                      r"told__shaped\S*\(0x[0-9a-f]+, &\{_parent = \{_tag = 0x[0-9a-f]+, size = 24\}, more = 25\}, 26\)")}
 QUICK = "gcc-O2,clang-O0,g++-O1,ada-O0,fortran-O1,go-O0,rust-O1"
 
 # In gdb: breakpoints at all addresses of a file; at the first hit of each, the variables that it sees.
@@ -184,6 +189,19 @@ def compared(truth, said, begins, optimised, engine, verbose, is_known):
     return wrong, counts, reasons
 
 
+def members(inlay, folder, program, point, code, expected, call):
+    report, recording = f"{folder}/members", f"{folder}/members.trace"
+    done = driver.run([inlay, "run", "snippet", f"--at={point}", f"--code={code}", "--format=json", "-o", report, "--", program], LIMIT)
+    if done.status:
+        raise Failed("members", *driver.as_lines(done.stderr)[-4:])
+    with open(report, encoding="utf-8") as f:
+        got = {v["name"]: int(v["value"]) for v in json.load(f)["variables"]}
+    driver.run([inlay, "trace", "-F", point, "-A", point, "-o", recording, "--", program], LIMIT)
+    listed = driver.run([inlay, "trace", "list", recording], LIMIT).stdout.decode()
+    if got != expected or not re.search(call, listed):
+        raise Failed(f"members are {got}", *listed.splitlines()[-2:])
+
+
 def told(options, folder, name, tool):
     source, command = BUILDS[name]
     program, inlay = f"{folder}/{name}", f"{options.build}/inlay"
@@ -197,6 +215,8 @@ def told(options, folder, name, tool):
         raise Failed("not compiled", *driver.as_lines(done.stderr)[-4:])
     with open(program, "rb") as f:
         is_pie = f.read(18)[16] == 3
+    if name in MEMBERS:
+        members(inlay, folder, program, *MEMBERS[name])
     at = instructions(program, OWN.get(suffix, ""))
     begins = {min(a for a, n in at if n == p) for p in {n for _, n in at}}
     procedure = dict(at)
