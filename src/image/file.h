@@ -119,6 +119,7 @@ struct image {
 typedef struct image_processor {
     uint16_t machine;                                    /* EM_* */
     uint32_t relative, resolver, absolute, symbol, slot; /* R_*, by image_reloc_kind */
+    uint32_t copied;                                     /* R_*: a library's variable, which the program has then */
     uint32_t tls_offset;                                 /* R_*: a distance from the thread pointer */
     uint32_t tls_module;                                 /* R_*: an image's number */
     uint32_t tls_table;                                  /* image_tls.table, with glibc */

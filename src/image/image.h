@@ -157,6 +157,8 @@ typedef struct image_reloc {
 } image_reloc;
 size_t image_relocs(image *, const image_reloc **out);
 const image_reloc *image_reloc_at(image *, uint64_t addr); /* of what stands there; or NULL */
+/* Has the program a copy of what the library exports there, which all use instead? */
+bool image_copied(image *program, image *library, uint64_t addr, uint64_t *copy);
 typedef struct image_tls {
     int64_t program; /* from the thread pointer to its block, if it is the program itself */
     uint64_t slot;   /* a word that has the distance of the variable at slot_of in its block, once it is loaded; 0: */

@@ -134,6 +134,7 @@ static bool fixed(reader *r, Dwarf_Attribute *attr, const Dwarf_Op *op, int64_t 
     bool listed = op->atom == DW_OP_addrx || op->atom == DW_OP_GNU_addr_index;
     if (listed && (dwarf_getlocation_attr(attr, op, &entry) || dwarf_formaddr(&entry, &at)))
         return refuse(r, "its address is not where the debug information says");
+    if (!at) return refuse(r, "it was left out when the program was linked");
     *address = (int64_t)at;
     return true;
 }

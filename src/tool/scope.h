@@ -35,6 +35,8 @@ struct inlay_scope {
 const snippet *scope_word(snippet_maker *, uint64_t);
 /* Something of an image, by its link-time address. */
 const snippet *scope_in_image(snippet_maker *, const inlay_image *, uint64_t address);
+/* Of a variable, which is elsewhere where the program has a copy of it. */
+const snippet *scope_variable_at(snippet_maker *, const inlay_image *, uint64_t address);
 snippet *scope_register(snippet_maker *, const image_ctype *, unsigned reg);
 const snippet *scope_variable(inlay_scope *, const inlay_image *, const image_variable *);
 /* A variable or parameter of the procedure. NULL: there is none, or *why or the maker says why it is not to be had. */

@@ -55,7 +55,7 @@ static const snippet *symbol_of(inlay_scope *s, const inlay_image *i, image *fil
         named->name = copy ? strcpy(copy, name) : NULL;
         named->fill = NULL;
     }
-    return typed_object(&s->maker, named ? named : &image_ctype_void, scope_in_image(&s->maker, i, address));
+    return typed_object(&s->maker, named ? named : &image_ctype_void, scope_variable_at(&s->maker, i, address));
 }
 
 /* "f", "space::f" or "space::f(int)", as it is shown to people. */

@@ -25,6 +25,16 @@ const snippet *scope_in_image(snippet_maker *m, const inlay_image *i, uint64_t a
     return typed_binary(m, SNIPPET_ADD, shift, at);
 }
 
+const snippet *scope_variable_at(snippet_maker *m, const inlay_image *i, uint64_t address)
+{
+    image *library = tool_image_file((inlay_image *)(uintptr_t)i), *program;
+    uint64_t copy;
+    for (inlay_image *k = inlay_process_image_first(i->process); k && library; k = inlay_image_next(k))
+        if (k->is_main && k != i && (program = tool_image_file(k)) && image_copied(program, library, address, &copy))
+            return scope_in_image(m, k, copy);
+    return scope_in_image(m, i, address);
+}
+
 snippet *scope_register(snippet_maker *m, const image_ctype *t, unsigned reg)
 {
     snippet *s = typed_node(m, SNIPPET_REG, t, NULL, NULL);
@@ -351,7 +361,7 @@ const snippet *scope_variable(inlay_scope *s, const inlay_image *i, const image_
     const snippet *base;
     bool scalar = image_ctype_is_scalar(v->type);
     switch (v->kind) {
-    case IMAGE_PLACE_ADDRESS: return typed_object(m, v->type, scope_in_image(m, i, (uint64_t)v->offset));
+    case IMAGE_PLACE_ADDRESS: return typed_object(m, v->type, scope_variable_at(m, i, (uint64_t)v->offset));
     case IMAGE_PLACE_TLS: return scope_tls(s, i, v);
     case IMAGE_PLACE_REGISTER:
         base = scope_register(m, scalar ? v->type : image_ctype_int(8, false), v->reg);

@@ -6,6 +6,7 @@ typedef struct pair {
     int a, b;
 } pair;
 __thread pair both = {1, 2};
+long given = 3;
 long one_step(int n)
 {
     counted += n;
@@ -20,6 +21,9 @@ long one_step(int n)
 
 static long (*one_step)(int);
 volatile char pair = 1; /* which is none of the library's names */
+#ifdef LINKED
+extern long given;      /* of which it has a copy */
+#endif
 
 static void *work(void *unused)
 {
@@ -41,6 +45,9 @@ int main(int argc, char **argv)
     void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
     pthread_t t;
     if (!library) return 1;
+#ifdef LINKED
+    given = 7;
+#endif
     if (after) wait_for_line();
     *(void **)&one_step = dlsym(library, "one_step");
     one_step(2);

@@ -232,7 +232,7 @@ class Walk:
 
     def tls_programs(self, dialect, opened=True):
         library, program = f"{self.folder}/walk-tls{dialect}.so", f"{self.folder}/walk-tls-{opened}"
-        flags = [] if opened else ["-Wl,--no-as-needed", library]
+        flags = [] if opened else ["-DLINKED", "-Wl,--no-as-needed", library]
         for words in (["-O2", "-g", "-fPIC", "-shared", "-DLIBRARY", *([dialect] if dialect else []), f"{HERE}/tls.c", "-o", library],
                       ["-O2", "-g", f"{HERE}/tls.c", "-o", program, "-pthread", "-ldl", *flags]):
             if subprocess.run(["gcc", *words], check=False).returncode:
@@ -242,12 +242,13 @@ class Walk:
     def threads(self, engine, opened):
         """Variables of threads by the general-dynamic model: of a thread that has none yet, too, and assigned there."""
         library, program = self.tls_programs("", opened)
-        code = "print(counted); print(((pair *)&both)->b); counted += 100"
+        code = "print(counted); print(((pair *)&both)->b); counted += 100; print(given)"
         done = subprocess.run([self.inlay, "run", f"--engine={engine}", "snippet", "--at=one_step", f"--code={code}", "--", program, library],
                               capture_output=True, text=True, env=driver.ENVIRONMENT)
         seen = sorted((done.stdout + done.stderr).split("\n")[:-1])
         numbers = [line for line in seen if line.isdigit()]
-        if numbers != sorted("40 2 40 2 141 142 4 242".split()) or done.returncode:
+        given = "3 3 3" if opened else "7 7 7"
+        if numbers != sorted(f"40 2 40 2 141 142 4 242 {given}".split()) or done.returncode:
             raise driver.Failed(f"status {done.returncode}", *seen)
 
     def threads_attached(self, how, when):

@@ -63,6 +63,7 @@ long derived::method(int by)
 thread_local long own = 100;
 static thread_local int own_static[4] = {1, 2, 3, 4};
 std::string text = "a text";
+int unneeded = 15; /* by anybody: the linker leaves it out */
 
 extern "C" __attribute__((noinline)) int twice(int x) { return 2 * x; }
 __attribute__((noinline)) int overloaded(int x) { return x + 1; }

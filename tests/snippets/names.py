@@ -38,7 +38,7 @@ ROWS = (
     ("derived::method(int)", "static long n; n++", {"n": 2}),
 )
 WRONG = (("hit", "overloaded(1)", b"several of that name"), ("hit", "space::nothing = 1", b"not known"),
-         ("hit", "text = 1", b"struct"), ("hit", "space::point::nothing", b"not known"))
+         ("hit", "text = 1", b"struct"), ("hit", "unneeded++", b"left out when"), ("hit", "space::point::nothing", b"not known"))
 BUILDS = {f"{cc}-{o[1:]}-dwarf{v}": [cc, o, f"-gdwarf-{v}"] for cc in ("g++", "clang++") for o in ("-O0", "-O2") for v in (4, 5)}
 BUILDS |= {"g++-no-pie": ["g++", "-O1", "-g", "-no-pie"], "g++-static": ["g++", "-O1", "-g", "-static"]}
 # Types in units of their own, named by signatures.
@@ -84,7 +84,8 @@ def row(inlay, folder, program, native, point, code, expected):
 
 def build(folder, name, *options):
     program = f"{folder}/{name}"
-    done = driver.run([*BUILDS[name], "-pthread", "-w", *options, f"{HERE}/names.cc", "-o", program], LIMIT, cwd=folder)
+    leaves_out = ["-fdata-sections", "-Wl,--gc-sections"]
+    done = driver.run([*BUILDS[name], "-pthread", "-w", *leaves_out, *options, f"{HERE}/names.cc", "-o", program], LIMIT, cwd=folder)
     if done.status:
         raise Failed("not compiled", *driver.as_lines(done.stderr)[-4:])
     if SPLIT.get(name, (None, ""))[1]:

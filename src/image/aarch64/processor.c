@@ -26,6 +26,7 @@ const image_processor image_processor_aarch64 = {
     .absolute = R_AARCH64_ABS64,
     .symbol = R_AARCH64_GLOB_DAT,
     .slot = R_AARCH64_JUMP_SLOT,
+    .copied = R_AARCH64_COPY,
     .tls_offset = R_AARCH64_TLS_TPREL,
     .tls_module = R_AARCH64_TLS_DTPMOD,
     .tls_table = 0,

@@ -33,6 +33,7 @@ const image_processor image_processor_x86_64 = {
     .absolute = R_X86_64_64,
     .symbol = R_X86_64_GLOB_DAT,
     .slot = R_X86_64_JUMP_SLOT,
+    .copied = R_X86_64_COPY,
     .tls_offset = R_X86_64_TPOFF64,
     .tls_module = R_X86_64_DTPMOD64,
     .tls_table = 8,
