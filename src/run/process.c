@@ -105,6 +105,12 @@ static void die_in_program(run_thread *t, const siginfo_t *info)
     if (run_signal_send_last(t, info)) run_sigreturn_for_good(run_sp(&t->ctx) + RUN_HANDLER_POPS, &before);
 }
 
+/* No signal that is sent ends the first process of a namespace. A return without a frame is a fault, which does. */
+static void die_first(const run_thread *t, int signo)
+{
+    if (run_here.pid == 1 && signo == SIGSEGV) run_sigreturn_for_good(0, &t->ctx);
+}
+
 /* By the signal itself, so that the parent sees it and a core is written where one would be. */
 void run_process_die_of(run_thread *t, const siginfo_t *info)
 {
@@ -114,6 +120,7 @@ void run_process_die_of(run_thread *t, const siginfo_t *info)
     if (!t->is_vfork_child) run_process_end(t, 0, signo);
     run_signal_default(signo);
     die_in_program(t, info);
+    die_first(t, signo);
     run_kernel_mask_set(~RUN_BIT(signo));
     run_signal_self(signo);
     run_exit_raw(&t->busy, SYS_exit_group, 128 + signo);

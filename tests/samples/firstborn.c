@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,15 +66,32 @@ static int first(void)
     return system("exit 3") >> 8;
 }
 
+/* A fault is no signal that somebody sends. */
+static int crashes(void)
+{
+    volatile int *volatile nowhere = (volatile int *)8;
+    const struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    *nowhere = 1;
+    return 0;
+}
+
+static int in_namespace(int (*f)(void))
+{
+    pid_t maker = fork();
+    if (maker) return status_of(maker);
+    if (unshare(CLONE_NEWPID)) {
+        printf("may not\n");
+        exit(0);
+    }
+    pid_t child = fork();
+    if (child == 0) exit(f());
+    printf("ended: %d\n", status_of(child));
+    exit(0);
+}
+
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (unshare(CLONE_NEWPID)) {
-        printf("may not\n");
-        return 0;
-    }
-    pid_t child = fork();
-    if (child == 0) exit(first());
-    printf("ended: %d\n", status_of(child));
-    return 0;
+    return in_namespace(first) | in_namespace(crashes);
 }
