@@ -20,6 +20,7 @@
  *     cmove %rcx,%rax; jmp *%rax           likewise, of one of two procedures
  *
  *     mov %rcx,%rsp; pop %rcx; jmp *%rcx   a return, to another frame perhaps (__builtin_eh_return)
+ *     mov 48(%rdi),%rsp; jmp *56(%rdi)     likewise, where other registers come from there too (restores.c)
  *
  * What is none of these is said to be unknown. */
 #include "cfg/work.h"
@@ -369,7 +370,7 @@ static void settle_pointer(cfg_view *v, cfg_indirect *i, uint32_t block, const f
         i->way = WAY_GOTO;
         i->leaves = true; /* nothing says that it does not */
     } else {
-        i->way = leaves ? WAY_TAIL : WAY_UNKNOWN;
+        i->way = leaves || cfg_restores(v, block) ? WAY_TAIL : WAY_UNKNOWN;
     }
 }
 

@@ -384,6 +384,10 @@ void cfg_reach(cfg_view *v, unsigned reg, cfg_point at, cfg_defs *out);
 bool cfg_is_slot(const cfg_work *w, const isa_mem *m);
 void cfg_reach_slot(cfg_view *v, const isa_mem *slot, cfg_point at, cfg_defs *out);
 
+/* restores.c: does the jump at the block's end go on with registers that were kept where it learns its target, as
+ * longjmp does, or on a stack that it is given? */
+bool cfg_restores(cfg_view *v, uint32_t block);
+
 /* constant.c */
 typedef struct cfg_constant {
     uint64_t value;

@@ -38,9 +38,20 @@
 #define COPIES(n)     ".rept " n "\nmov %rdx,%rcx\nmov %rcx,%rdx\n.endr\n"
 
 /* A procedure that no unwind table describes, and that jumps to where a pointer says. */
-#define JUMPS(name, before)                                                                                            \
-    ".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n" before                                 \
-    "mov 8(%rdi),%rax\njmp *%rax\n.size " name ",.-" name "\n"
+#define BARE(name, code)                                                                                               \
+    ".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n" code ".size " name ",.-" name "\n"
+#define JUMPS(name, before) BARE(name, before "mov 8(%rdi),%rax\njmp *%rax\n")
+
+/* With what was kept beside its target, or nearly; on a stack that is given, or on its own. */
+#define RESTORES                                                                                                       \
+    JUMPS("restores", "mov (%rdi),%rbx\nmov 16(%rdi),%r12\nmov 24(%rdi),%rcx\ntest %esi,%esi\njne 1f\nnop\n1: mov "    \
+                      "32(%rdi),%rbp\nror $17,%rcx\nmov %rcx,%rsp\n")                                                  \
+    JUMPS("restores_stack", "push %rbx\npush %r12\npush %rbp\nmov 24(%rdi),%rsp\n")                                    \
+    JUMPS("restores_from_two", "mov (%rdi),%rbx\nmov 16(%rdi),%r12\nmov 32(%rdi),%rbp\nmov 24(%rsi),%rsp\n")           \
+    BARE("switches", "mov %rdi,%rsp\n" SWITCHED "mov 24(%rsp),%rcx\nlea 32(%rsp),%rsp\njmp *%rcx\n")                   \
+    BARE("switches_to", "mov %rdi,%rsp\n" SWITCHED "mov %rsi,%rcx\nadd $32,%rsp\njmp *%rcx\n")                         \
+    BARE("switches_none", "push %rdi\nmov %rsp,%rax\nmov %rax,%rsp\n" SWITCHED "mov 24(%rsp),%rcx\njmp *%rcx\n")
+#define SWITCHED "mov (%rsp),%rbx\nmov 8(%rsp),%r12\nmov 16(%rsp),%rbp\n"
 
 /* One that jumps to what it takes from the stack. */
 #define TAKES(name, before)                                                                                            \
@@ -142,10 +153,10 @@ static const char source[] =
                 JUMPS("pops_less", "push %rbx\npush %rcx\npop %rcx\n") JUMPS(
                     "pops_more", "push %rbx\npop %rbx\npop %rcx\n") JUMPS("adds_less", "sub $24,%rsp\nadd $16,%rsp\n")
                     JUMPS("keeps_frame", "push %rbp\nmov %rsp,%rbp\nsub $40,%rsp\nmov %rbp,%rsp\n")
-                        JUMPS("pops_stack", "push %rsp\npop %rsp\n") JUMPS("far_frame", "mov %rdi,%rsp\npop %rcx\n")
-                            TAKES("returns", "") TAKES("far_return", "push %rbp\nmov %rdi,%rsp\n")
-                                TAKES("takes_less", "push %rbx\n"
-                                                    "push %rcx\n")
+                        RESTORES JUMPS("pops_stack", "push %rsp\npop %rsp\n")
+                            JUMPS("far_frame", "mov %rdi,%rsp\npop %rcx\n") TAKES("returns", "")
+                                TAKES("far_return", "push %rbp\nmov %rdi,%rsp\n") TAKES("takes_less", "push %rbx\n"
+                                                                                                      "push %rcx\n")
                                     TAKES("takes_pushed", "push %rdi\n") ".section .note.GNU-stack,\"\",@progbits\n";
 
 typedef struct sample {
@@ -356,6 +367,13 @@ static void leaves(const sample *s, const char *name, bool wanted)
     if (does != wanted) fail_msg("%s: %s", name, does ? "leaves, as is believed" : "does not leave");
 }
 
+static void leaves_at_end(const sample *s, const char *name)
+{
+    const cfg_proc *p = proc_named(s, name);
+    assert_true(p->block_count > 1);
+    assert_true(s->program->blocks[p->first_block + p->block_count - 1].flags & CFG_BLOCK_TAIL_IND);
+}
+
 static void heights_of_the_stack(void **state)
 {
     sample s = open_sample();
@@ -372,12 +390,17 @@ static void heights_of_the_stack(void **state)
     leaves(&s, "keeps_frame", false);
     leaves(&s, "pops_stack", false);
     leaves(&s, "far_frame", false);
+    leaves_at_end(&s, "restores");
+    leaves(&s, "switches", true);
+    leaves(&s, "switches_to", true);
+    leaves(&s, "switches_none", false);
+    leaves(&s, "restores_stack", false);
+    leaves(&s, "restores_from_two", false);
     leaves(&s, "returns", true);
     leaves(&s, "far_return", true);
     leaves(&s, "takes_less", false);
     leaves(&s, "takes_pushed", true);
-    const cfg_proc *last = proc_named(&s, "no_pointer");
-    assert_true(s.program->blocks[last->first_block + last->block_count - 1].flags & CFG_BLOCK_TAIL_IND);
+    leaves_at_end(&s, "no_pointer");
     drop(&s);
 }
 
