@@ -1,6 +1,6 @@
 /* Jumps that go on elsewhere with what was kept there: longjmp, a switch to another stack.
  *
- *     mov (%rdi),%rbx         registers that a procedure preserves,
+ *     mov (%rdi),%rbx         registers that a procedure preserves, the frame pointer at least (__builtin_longjmp),
  *     mov 16(%rdi),%r12
  *     ...
  *     mov 48(%rdi),%rsp       the stack pointer
@@ -17,8 +17,7 @@
  * within a procedure so. */
 #include "cfg/work.h"
 
-/* What may have been kept beside the stack pointer: fewer are a structure's members. */
-enum { LEAST = 3, MOST_HOPS = 8 };
+enum { MOST_HOPS = 8 };
 
 /* The register by which it loads; or none. */
 static unsigned base_of_load(const cfg_work *w, const isa_insn *in)
@@ -75,9 +74,11 @@ bool cfg_restores(cfg_view *v, uint32_t block)
     if (count == 0 || in[count - 1].flow != ISA_FLOW_JUMP_IND) return false;
     const isa_insn jump = in[count - 1];
     const cfg_point at = {block, count - 1};
-    unsigned base = target_kept_at(v, &jump, at), kept = 0;
+    unsigned base = target_kept_at(v, &jump, at);
+    if (base == m->frame) return false; /* its own variables: an array's end, a computed goto */
     if (base == ISA_NO_REG || kept_at(v, m->stack, at) != base) return false;
     isa_regs preserved = ~m->call_clobbers & ~(1ull << m->stack);
-    for (unsigned reg = 0; reg < 64; reg++) kept += preserved >> reg & 1 && kept_at(v, reg, at) == base;
-    return kept >= LEAST;
+    for (unsigned reg = 0; reg < 64; reg++)
+        if (preserved >> reg & 1 && kept_at(v, reg, at) == base) return true;
+    return false;
 }

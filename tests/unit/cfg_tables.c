@@ -46,10 +46,13 @@
 #define RESTORES                                                                                                       \
     JUMPS("restores", "mov (%rdi),%rbx\nmov 16(%rdi),%r12\nmov 24(%rdi),%rcx\ntest %esi,%esi\njne 1f\nnop\n1: mov "    \
                       "32(%rdi),%rbp\nror $17,%rcx\nmov %rcx,%rsp\n")                                                  \
+    JUMPS("restores_frame", "push %rbp\nmov %rsp,%rbp\nmov 16(%rdi),%rcx\nmov 32(%rdi),%rsp\nmov %rcx,%rbp\n")         \
     JUMPS("restores_stack", "push %rbx\npush %r12\npush %rbp\nmov 24(%rdi),%rsp\n")                                    \
     JUMPS("restores_from_two", "mov (%rdi),%rbx\nmov 16(%rdi),%r12\nmov 32(%rdi),%rbp\nmov 24(%rsi),%rsp\n")           \
     BARE("switches", "mov %rdi,%rsp\n" SWITCHED "mov 24(%rsp),%rcx\nlea 32(%rsp),%rsp\njmp *%rcx\n")                   \
     BARE("switches_to", "mov %rdi,%rsp\n" SWITCHED "mov %rsi,%rcx\nadd $32,%rsp\njmp *%rcx\n")                         \
+    BARE("restores_own", "push %rbp\nmov %rsp,%rbp\nsub $64,%rsp\nmov -8(%rbp),%rbx\nmov -16(%rbp),%rsp\n"             \
+                         "jmp *-24(%rbp)\n")                                                                           \
     BARE("switches_none", "push %rdi\nmov %rsp,%rax\nmov %rax,%rsp\n" SWITCHED "mov 24(%rsp),%rcx\njmp *%rcx\n")
 #define SWITCHED "mov (%rsp),%rbx\nmov 8(%rsp),%r12\nmov 16(%rsp),%rbp\n"
 
@@ -391,9 +394,11 @@ static void heights_of_the_stack(void **state)
     leaves(&s, "pops_stack", false);
     leaves(&s, "far_frame", false);
     leaves_at_end(&s, "restores");
+    leaves(&s, "restores_frame", true);
     leaves(&s, "switches", true);
     leaves(&s, "switches_to", true);
     leaves(&s, "switches_none", false);
+    leaves(&s, "restores_own", false);
     leaves(&s, "restores_stack", false);
     leaves(&s, "restores_from_two", false);
     leaves(&s, "returns", true);
