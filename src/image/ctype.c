@@ -83,8 +83,7 @@ const image_variants *image_ctype_variants(const image_ctype *type)
     return type->variants;
 }
 
-/* Has it no name of its own? So have bases in C++, and structures inside; what Ada's types extend is called so by GNAT.
- */
+/* Has it no name of its own? Bases have none in C++, nor have structures inside; GNAT calls what a type extends so. */
 static bool is_nameless(const image_member *m)
 {
     bool has_members = m->type->kind == IMAGE_CTYPE_STRUCT || m->type->kind == IMAGE_CTYPE_UNION;

@@ -193,6 +193,7 @@ bool image_frame_registers(const image_frame *, uint64_t start, uint64_t addr, i
 /* dynamic.c */
 const image_dynamic *image_dynamic_info(image *im);
 bool image_find_dynsym(image *im, image_symtab *out);
+const char *image_symtab_name(const image_symtab *, uint32_t number); /* NULL: there is no such symbol */
 
 /* debugfile.c: the separate debug file's view, or NULL; looked for once. */
 const image_view *image_debug_view(image *im);

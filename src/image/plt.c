@@ -46,16 +46,14 @@ static void add_slots(const image *im, const image_processor *m, const image_sym
 {
     for (size_t at = 0; size - at >= sizeof(Elf64_Rela); at += sizeof(Elf64_Rela)) {
         Elf64_Rela r;
-        Elf64_Sym s;
         memcpy(&r, relocations + at, sizeof r);
         uint32_t type = ELF64_R_TYPE(r.r_info), number = ELF64_R_SYM(r.r_info);
         const char *name = NULL;
         image_reloc_kind kind = image_kind_of(m, type);
         if (kind == IMAGE_RELOC_RESOLVER) {
             name = resolver_name(im, (uint64_t)r.r_addend);
-        } else if ((kind == IMAGE_RELOC_SLOT || kind == IMAGE_RELOC_SYMBOL) && number < t->count) {
-            memcpy(&s, t->symbols + number * sizeof s, sizeof s);
-            name = image_string(&t->strings, s.st_name);
+        } else if (kind == IMAGE_RELOC_SLOT || kind == IMAGE_RELOC_SYMBOL) {
+            name = image_symtab_name(t, number);
         }
         if (name && *name && !inl_vec_push(out, (slot){r.r_offset, name})) return;
     }

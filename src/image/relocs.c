@@ -113,14 +113,6 @@ size_t image_relocs(image *im, const image_reloc **out)
     return im->relocs.count;
 }
 
-static const char *symbol_name(const image_symtab *t, uint32_t number)
-{
-    Elf64_Sym s;
-    if (number >= t->count) return NULL;
-    memcpy(&s, t->symbols + number * sizeof s, sizeof s);
-    return image_string(&t->strings, s.st_name);
-}
-
 bool image_copied(image *program, image *library, uint64_t addr, uint64_t *copy)
 {
     const image_processor *m = image_processor_of(program);
@@ -130,7 +122,7 @@ bool image_copied(image *program, image *library, uint64_t addr, uint64_t *copy)
     if (!m || !image_find_dynsym(program, &t)) return false;
     for (; n; n--, r++) {
         uint64_t at, size;
-        const char *name = r->type == m->copied ? symbol_name(&t, r->symbol) : NULL;
+        const char *name = r->type == m->copied ? image_symtab_name(&t, r->symbol) : NULL;
         bool exported = name && image_has_dynamic(library, name, true) && image_symbol(library, name, &at, &size);
         if (!exported || addr - at >= size) continue;
         *copy = r->offset + (addr - at);

@@ -87,6 +87,14 @@ void image_load_symbols(image *im)
     image_add_plt(im);
 }
 
+const char *image_symtab_name(const image_symtab *t, uint32_t number)
+{
+    Elf64_Sym s;
+    if (number >= t->count) return NULL;
+    memcpy(&s, t->symbols + number * sizeof s, sizeof s);
+    return image_string(&t->strings, s.st_name);
+}
+
 /* The index holds, for each name, the best symbol that is code and the best that is the file's own;
  * often they are the same. Two slots may carry one name; a lookup walks on until it fits. */
 static uint64_t hash_name(const char *name)

@@ -528,9 +528,8 @@ const char *image_debug_lacks(image *im, uint64_t pc)
 {
     image_lines *l = image_units(im);
     if (!l && im->lines)
-        return "its debug information cannot be read; where zstd has compressed it, objcopy "
-               "--decompress-debug-sections "
-               "helps";
+        return "its debug information cannot be read; where zstd has compressed it, "
+               "objcopy --decompress-debug-sections helps";
     if (l && is_in_dwo(l, pc))
         return "its debug information is in a .dwo file (-gsplit-dwarf) that is not there, nor is it in a .dwp file "
                "beside the program";

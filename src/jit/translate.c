@@ -435,7 +435,7 @@ static bool cut_before(uint64_t bad)
     return made;
 }
 
-/* It is the first: is it what has been inserted there? False: nothing has. (What is later is cut off, and comes to be.)
+/* Leaves out what has been inserted at the first instruction; false: nothing has. (One that is later is cut off first.)
  */
 static bool give_up_points(const inl_error *e)
 {

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 #include "base/log.h"

@@ -18,7 +18,7 @@ fault that does not apply, does not compile or is not noticed is a failure. At m
 
 What can be named after `test`:
 
-    unit NAME...            unit tests and fuzzers, by meson's names
+    unit NAME...            unit tests, and fuzzers that a plain build runs, by meson's names
     system PATTERN [TOOLS]  tests/system/run.py; stress SWITCH PATTERN: the same under a stress switch
     exact PATTERN           tests/exact/run.py
     atom [WORDS]            tests/atom/run.py
