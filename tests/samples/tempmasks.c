@@ -116,6 +116,19 @@ static void alarm_soon(int milliseconds)
     setitimer(ITIMER_REAL, &t, NULL);
 }
 
+/* The alarm is not blocked before the sleep either: on a busy machine it may come too early, and a second one ends the
+ * sleep. The last is the one that counts. */
+static int woken(enum call how, const char *mask)
+{
+    const struct itimerval twice = {.it_value = {0, 20000}, .it_interval = {2, 0}}, never = {0};
+    setitimer(ITIMER_REAL, &twice, NULL);
+    int answer = sleep_with(how, mask, 5000), error = errno;
+    setitimer(ITIMER_REAL, &never, NULL);
+    if (count > 1) memcpy(seen[0], seen[count - 1], sizeof seen[0]), count = 1;
+    errno = error;
+    return answer;
+}
+
 static void one_call(enum call how)
 {
     lasting("1A");
@@ -141,8 +154,7 @@ static void one_call(enum call how)
     tell(how, "one comes", sleep_with(how, "1", 5000));
 
     lasting("");
-    alarm_soon(20);
-    tell(how, "one comes that is never blocked", sleep_with(how, "H2", 5000));
+    tell(how, "one comes that is never blocked", woken(how, "H2"));
     if (how != SUSPEND) {
         lasting("1");
         raise(SIGUSR1);
