@@ -169,18 +169,29 @@ static bool follow_copy(const cfg_work *w, const cfg_shape *c, source *on, bool 
     return on->in_slot;
 }
 
-static bool follow(const cfg_work *w, const cfg_shape *c, source *on, bool *ends)
+/* A number, or what a register certainly holds. */
+static bool follow_sum(cfg_view *v, const cfg_shape *c, cfg_point at, source *on)
+{
+    uint64_t by = (uint64_t)c->src.imm;
+    const bool registers = c->src.kind == ISA_OPERAND_REG && c->src.size == 8;
+    if (c->dst.kind != ISA_OPERAND_REG || c->dst.size != 8) return false;
+    *on = (source){.reg = c->dst.reg, .add = on->add};
+    if (c->src.kind == ISA_OPERAND_IMM || (registers && cfg_exact_value(v, c->src.reg, at, &by))) {
+        on->add += c->sem == SEM_ADD ? by : -by;
+        return true;
+    }
+    if (!registers || c->sem != SEM_ADD || !cfg_exact_value(v, c->dst.reg, at, &by)) return false;
+    *on = (source){.reg = c->src.reg, .add = on->add + by};
+    return true;
+}
+
+static bool follow(cfg_view *v, const cfg_shape *c, cfg_point at, source *on, bool *ends)
 {
     *ends = false;
     if (!c->has_dst || !c->has_src) return false;
     if (c->sem == SEM_LEA) return follow_lea(c, on, ends);
-    if (c->sem == SEM_MOV) return follow_copy(w, c, on, ends);
-    if ((c->sem != SEM_ADD && c->sem != SEM_SUB) || c->dst.kind != ISA_OPERAND_REG || c->dst.size != 8 ||
-        c->src.kind != ISA_OPERAND_IMM)
-        return false;
-    uint64_t by = (uint64_t)c->src.imm;
-    *on = (source){.reg = c->dst.reg, .add = on->add + (c->sem == SEM_ADD ? by : -by)};
-    return true;
+    if (c->sem == SEM_MOV) return follow_copy(v->work, c, on, ends);
+    return (c->sem == SEM_ADD || c->sem == SEM_SUB) && follow_sum(v, c, at, on);
 }
 
 static void take_definition(search *s, source on, const cfg_def *d)
@@ -188,7 +199,7 @@ static void take_definition(search *s, source on, const cfg_def *d)
     cfg_shape c;
     bool ends;
     cfg_shape_of(s->v->work, &d->in, &c);
-    if (!follow(s->v->work, &c, &on, &ends)) s->unsure = true;
+    if (!follow(s->v, &c, d->at, &on, &ends)) s->unsure = true;
     else if (ends) take(s, (cfg_constant){on.add, on.plain ? d->in.addr : 0});
     else look_from(s, &on, d->at);
 }

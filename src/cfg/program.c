@@ -108,6 +108,7 @@ static inl_status run(cfg_work *w, cfg_program *p, inl_error *e)
                         path, image_machine(w->image));
     p->isa = w->isa;
     w->fixed = image_type(w->image) == ET_EXEC;
+    w->got = image_got(w->image);
     w->go = image_is_go(w->image);
     inl_error why = {0};
     if (!cfg_text_open(w, &why)) {

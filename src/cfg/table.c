@@ -15,6 +15,9 @@
  *
  *     movslq -16(%rdx,%rax,4),%rax         the index is known to be 4 at least: the table begins at the base
  *
+ *     lea table(%rip),%rax                 ... of 8 bytes (-mcmodel=large)
+ *     add (%rax,%rdi,8),%rax
+ *
  *     mov (%rdx,%rax,8),%rax; jmp *%rax    computed goto: any label whose address is taken
  *     mov 8(%rdi),%rax; jmp *%rax          a tail call when the stack is as it was at the entry
  *     cmove %rcx,%rax; jmp *%rax           likewise, of one of two procedures
@@ -92,6 +95,8 @@ static form absolute(cfg_view *v, const isa_mem *m, cfg_point at)
     f.named_at = f.read_at = at.index < count ? in[at.index].addr : 0;
     if (m->segment || m->size != 8) return just(FORM_COMPUTED);
     if (m->bits & ISA_MEM_PCREL || m->index == ISA_NO_REG) return just(FORM_POINTER);
+    if (m->scale == 1 && m->base != ISA_NO_REG && cfg_is_exact(v, m->index, at) && cfg_is_exact(v, m->base, at))
+        return just(FORM_POINTER);
     return find_table(v, m, 8, at, &f) ? f : just(FORM_LOADED);
 }
 
@@ -157,7 +162,8 @@ static bool entry_load(cfg_view *v, unsigned reg, cfg_point at, const isa_mem *u
     if (!single_def(v, reg, at, &d, &s)) return false;
     f->unusual = !small && s.sem == SEM_MOVZX && s.src.kind == ISA_OPERAND_MEM;
     small |= f->unusual;
-    if (small ? !small_load(&s, use, f) : !wide_load(v, &d, &s)) return false;
+    const bool whole = !small && s.sem == SEM_MOV && s.has_mem && s.mem.size == 8;
+    if (!whole && (small ? !small_load(&s, use, f) : !wide_load(v, &d, &s))) return false;
     if (!s.has_mem || s.src.kind != ISA_OPERAND_MEM || s.mem.segment) return false;
     f->entry_size = (uint8_t)s.mem.size;
     f->shift = (uint8_t)__builtin_ctz(use->scale);
@@ -198,6 +204,22 @@ static form relative(cfg_view *v, const isa_mem *sum, cfg_point at)
     return just(FORM_COMPUTED);
 }
 
+/* add table(,%rdi,8),%rax: an entry of the table, with which the base becomes the target. */
+static form added(cfg_view *v, const cfg_shape *s, const cfg_def *d)
+{
+    form f = just(FORM_RELATIVE);
+    cfg_constant base;
+    if (s->mem.segment || s->mem.index == ISA_NO_REG || !cfg_constant_of(v, s->dst.reg, d->at, &base) ||
+        !find_table(v, &s->mem, s->mem.size, d->at, &f))
+        return just(FORM_COMPUTED);
+    f.entry_size = (uint8_t)s->mem.size;
+    f.read_at = d->in.addr;
+    f.base = base.value;
+    begin_at_base(&f);
+    if (f.base == f.table && f.named_at != base.named_at) f.named_at = 0;
+    return f;
+}
+
 static bool is_zero(const cfg_shape *s)
 {
     return s->src.kind == ISA_OPERAND_REG && s->dst.kind == ISA_OPERAND_REG && s->src.reg == s->dst.reg;
@@ -222,7 +244,7 @@ static form form_of_def(cfg_view *v, const cfg_def *d, const cfg_shape *s)
             isa_mem sum = {.base = s->dst.reg, .index = s->src.reg, .scale = 1};
             return relative(v, &sum, d->at);
         }
-        return just(FORM_COMPUTED);
+        return s->src.kind == ISA_OPERAND_MEM && s->dst.size == 8 ? added(v, s, d) : just(FORM_COMPUTED);
     case SEM_XOR: /* a pointer that was kept scrambled by a secret of the thread's; or none (xor %edx,%edx) */
         return just((s->has_mem && s->mem.segment) || is_zero(s) ? FORM_POINTER : FORM_COMPUTED);
     case SEM_SELECT:
@@ -323,6 +345,7 @@ static form form_of_value(cfg_view *v, const cfg_shape *s, cfg_point at)
         return just(FORM_COMPUTED);
     }
     form f = form_of_register(v, reg, at);
+    if (f.kind == FORM_COMPUTED && cfg_is_exact(v, reg, at)) f.kind = FORM_POINTER;
     bool tail = s->dst.kind == ISA_OPERAND_REG && v->work->machine->tail_regs >> s->dst.reg & 1;
     if (f.kind == FORM_COMPUTED && tail) f.kind = FORM_POINTER;
     return f;

@@ -124,6 +124,83 @@ void cfg_reach_slot(cfg_view *v, const isa_mem *slot, cfg_point at, cfg_defs *ou
     reach(v, &what, at, out);
 }
 
+/* --- what a register certainly holds --- */
+
+typedef struct exactly {
+    cfg_view *v;
+    bool any; /* of several known values: one of them will do */
+} exactly;
+
+static bool exact(const exactly *x, unsigned reg, cfg_point at, unsigned depth, uint64_t *value);
+
+/* An operand that is read before `at`: a number, a register, a slot. */
+static bool exact_source(const exactly *x, const cfg_shape *c, cfg_point at, unsigned depth, uint64_t *value)
+{
+    *value = (uint64_t)c->src.imm;
+    if (c->src.kind == ISA_OPERAND_IMM) return true;
+    if (c->src.kind == ISA_OPERAND_REG) return c->src.size == 8 && exact(x, c->src.reg, at, depth, value);
+    if (c->src.kind != ISA_OPERAND_MEM || c->mem.size != 8 || !cfg_is_slot(x->v->work, &c->mem)) return false;
+    cfg_defs d;
+    cfg_shape store;
+    cfg_reach_slot(x->v, &c->mem, at, &d);
+    if (d.unknown || d.count != 1) return false;
+    cfg_shape_of(x->v->work, &d.def[0].in, &store);
+    return store.sem == SEM_MOV && store.has_src && exact_source(x, &store, d.def[0].at, depth, value);
+}
+
+static bool exact_address(const exactly *x, const isa_mem *m, cfg_point at, unsigned depth, uint64_t *value)
+{
+    uint64_t base = 0, index = 0;
+    bool by_place = m->bits & ISA_MEM_PCREL; /* disp is the address */
+    if (m->segment || m->index_low) return false;
+    if (m->base != ISA_NO_REG && !by_place && !exact(x, m->base, at, depth, &base)) return false;
+    if (m->index != ISA_NO_REG && !exact(x, m->index, at, depth, &index)) return false;
+    *value = (uint64_t)m->disp + base + index * m->scale;
+    return true;
+}
+
+static bool exact_result(const exactly *x, unsigned reg, const cfg_def *d, unsigned depth, uint64_t *value)
+{
+    cfg_shape c;
+    uint64_t to, by;
+    cfg_shape_of(x->v->work, &d->in, &c);
+    if (!c.has_dst || c.dst.kind != ISA_OPERAND_REG || c.dst.reg != reg || c.dst.size != 8 || !c.has_src) return false;
+    if (c.sem == SEM_LEA) return exact_address(x, &c.mem, d->at, depth, value);
+    if (c.sem == SEM_MOV) return exact_source(x, &c, d->at, depth, value);
+    if (c.sem != SEM_ADD && c.sem != SEM_SUB) return false;
+    if (!exact_source(x, &c, d->at, depth, &by) || !exact(x, reg, d->at, depth, &to)) return false;
+    *value = c.sem == SEM_ADD ? to + by : to - by;
+    return true;
+}
+
+static bool exact(const exactly *x, unsigned reg, cfg_point at, unsigned depth, uint64_t *value)
+{
+    enum { MANY = 16 };
+    cfg_defs d;
+    uint64_t one;
+    if (reg >= 64 || depth == 0) return false;
+    cfg_reach(x->v, reg, at, &d);
+    if (d.unknown || d.count == 0 || d.count > MANY) return false;
+    for (unsigned i = 0; i < d.count; i++) {
+        if (!exact_result(x, reg, &d.def[i], depth - 1, &one) || (i && one != *value && !x->any)) return false;
+        *value = one;
+    }
+    return true;
+}
+
+enum { DEEPEST = 8 };
+
+bool cfg_exact_value(cfg_view *v, unsigned reg, cfg_point at, uint64_t *value)
+{
+    return exact(&(exactly){.v = v}, reg, at, DEEPEST, value);
+}
+
+bool cfg_is_exact(cfg_view *v, unsigned reg, cfg_point at)
+{
+    uint64_t one;
+    return exact(&(exactly){.v = v, .any = true}, reg, at, DEEPEST, &one);
+}
+
 bool cfg_is_slot(const cfg_work *w, const isa_mem *m)
 {
     return (m->base == w->machine->stack || m->base == w->machine->frame) && m->index == ISA_NO_REG && !m->segment &&

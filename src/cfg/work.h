@@ -197,6 +197,7 @@ struct cfg_work {
     const cfg_options *options;
     uint8_t *sems; /* by opcode identity */
     bool fixed;    /* addresses are absolute: any constant may be one */
+    uint64_t got;  /* what large numbers in instructions may count from, 0: nothing */
     bool go;       /* stacks change: who loads the stack pointer from memory may come back */
     bool failed;   /* out of memory */
 
@@ -383,6 +384,9 @@ void cfg_shape_of(const cfg_work *w, const isa_insn *in, cfg_shape *out);
 void cfg_reach(cfg_view *v, unsigned reg, cfg_point at, cfg_defs *out);
 bool cfg_is_slot(const cfg_work *w, const isa_mem *m);
 void cfg_reach_slot(cfg_view *v, const isa_mem *slot, cfg_point at, cfg_defs *out);
+/* What a register certainly holds before `at`: a number, an address, or the sum of such. */
+bool cfg_exact_value(cfg_view *v, unsigned reg, cfg_point at, uint64_t *value);
+bool cfg_is_exact(cfg_view *v, unsigned reg, cfg_point at); /* ... or one of several such */
 
 /* restores.c: does the jump at the block's end go on with registers that were kept where it learns its target, as
  * longjmp does, or on a stack that it is given? */

@@ -42,6 +42,7 @@ static void note_entry(const image *im, image_dynamic *d, const Elf64_Dyn *entry
     case DT_PREINIT_ARRAYSZ: d->preinit_array_size = v; break;
     case DT_INIT: d->init = link_time(im, v); break;
     case DT_FINI: d->fini = link_time(im, v); break;
+    case DT_PLTGOT: d->got = link_time(im, v); break;
     case DT_SONAME: d->has_soname = true; break;
     case DT_FLAGS_1: d->pie = v & DF_1_PIE; break;
     default: break;
@@ -64,6 +65,8 @@ const image_dynamic *image_dynamic_info(image *im)
     }
     return &im->dynamic;
 }
+
+uint64_t image_got(image *im) { return image_dynamic_info(im)->got; }
 
 static uint64_t count_by_gnu_hash(const image *im, uint64_t table)
 {

@@ -33,6 +33,7 @@ typedef struct image_dynamic { /* what PT_DYNAMIC says; addresses are link-time,
     uint64_t rela, rela_size, jmprel, jmprel_size;
     uint64_t relr, relr_size;
     uint64_t init, fini;
+    uint64_t got; /* what offsets from the global offset table are counted from */
     uint64_t init_array, init_array_size, fini_array, fini_array_size;
     uint64_t preinit_array, preinit_array_size;
     bool present, has_soname, pie;

@@ -57,6 +57,7 @@ const char *image_name(const image *); /* the last path component */
 uint16_t image_machine(const image *); /* EM_* */
 uint16_t image_type(const image *);    /* ET_EXEC or ET_DYN */
 uint64_t image_entry(const image *);
+uint64_t image_got(image *);               /* the global offset table, 0: none that is told of */
 bool image_is_program(image *);            /* can it be started, or is it a library? */
 const char *image_interp(const image *);   /* PT_INTERP or NULL */
 const char *image_build_id(const image *); /* hex or NULL */

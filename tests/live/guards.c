@@ -1,6 +1,7 @@
 /* Answers lines from a stack that has a guard of the kernel's within its mapping, as C libraries make them where the
  * kernel can (Linux 6.13), and beside much memory that is never touched, as sanitizers have it for their shadows. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,8 +25,11 @@ __attribute__((noinline)) static int answer(int depth)
     return 0;
 }
 
+static sem_t made; /* the thread: who makes one blocks signals meanwhile */
+
 static void *answers(void *arg)
 {
+    sem_wait(&made);
     printf("depth %d\n", answer(20));
     return arg;
 }
@@ -41,6 +45,7 @@ int main(void)
     madvise(stack + GUARD, GUARD, MADV_GUARD_INSTALL);
     pthread_attr_init(&attr);
     pthread_attr_setstack(&attr, stack + 2 * GUARD, STACK - 2 * GUARD);
-    if (pthread_create(&t, &attr, answers, NULL) || pthread_join(t, NULL)) return 1;
+    sem_init(&made, 0, 0);
+    if (pthread_create(&t, &attr, answers, NULL) || sem_post(&made) || pthread_join(t, NULL)) return 1;
     return 0;
 }

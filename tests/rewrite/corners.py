@@ -14,6 +14,7 @@ program needs; what it does is held to the original's behaviour and, where that 
   packed        initialisers and pointers that DT_RELR relocates
   appended      a program reads what was appended to its file, from the end and by its offset
   skipped       a handler has the program go on behind an instruction that only traps
+  large         procedures, labels and words are named by their distance from a table (-mcmodel=large)
 """
 
 import json
@@ -413,6 +414,63 @@ int main(int argc, char **argv)
 }
 """
 
+# Calls at the end are jumps to sums of constants, of which there may be several; a label is such a sum, too.
+LARGE = r"""
+#include <stdio.h>
+#include <stdlib.h>
+extern int abs(int), getpagesize(void);
+static int numbers[] = {5, 3, 9, 1, 7};
+__attribute__((noinline)) int more(int a, int b) { return a * 3 + b; }
+__attribute__((noinline)) int less(int a, int b) { return a - b * 5; }
+__attribute__((noinline)) int one_of_two(int a, int b) { return a < b ? more(b, a) : less(a, b); }
+__attribute__((noinline)) int elsewhere(int a) { return abs(a - 20); }
+static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+__attribute__((noinline)) void sorted(int *list, size_t n) { qsort(list, n, sizeof *list, compare); }
+__attribute__((noinline)) int page(void) { return getpagesize(); }
+__attribute__((noinline)) int cases(int n)
+{
+    switch (n) {
+    case 0: return more(n, 4);
+    case 1: return less(n, 4);
+    case 2: return abs(n) + 9;
+    case 3: return n * 77;
+    case 4: return elsewhere(n) + 1;
+    case 5: return 5;
+    case 6: return more(n, n);
+    }
+    return n + 11;
+}
+__attribute__((noinline)) int labels(int n)
+{
+    void *to = n & 1 ? &&odd : &&even;
+    int sum = 0;
+    for (int i = 0; i < 4; i++) {
+        goto *to;
+    odd:
+        sum += more(i, n);
+        to = &&even;
+        continue;
+    even:
+        sum -= less(n, i);
+        to = n > 2 ? &&odd : &&even;
+    }
+    return sum;
+}
+__attribute__((noinline)) int spilled(int n)
+{
+    int a = more(n, 1), b = less(n, 2), c = more(a, b), d = less(b, c), e = more(c, d), f = less(d, e);
+    if (a + b + c + d + e + f > n) return more(a ^ b ^ c, d ^ e ^ f);
+    return less(a, f);
+}
+int main(void)
+{
+    sorted(numbers, 5);
+    for (int i = 0; i < 5; i++)
+        printf("%d %d %d %d %d\n", one_of_two(numbers[i], 4), elsewhere(numbers[i]), labels(i), spilled(numbers[i]), cases(i));
+    return page() > 0 ? 7 : 1;
+}
+"""
+
 
 class Test:
     def __init__(self, options, results):
@@ -574,6 +632,16 @@ class Test:
             if {procs[name]["status"] for name in ("plain", "loops")} != {"moved"}:
                 raise Failed(f"{flags}: {procs['plain']} {procs['loops']}")
 
+    def large(self):
+        self.folder("large", program_dot_c=LARGE)
+        for flags in ("gcc -O2 -fno-ipa-ra", "gcc -O0", "clang -O2", "gcc -O1 -fno-ipa-ra -static-pie"):
+            self.build(f"{flags} -mcmodel=large -fPIE", "program.c", "-o", "program")
+            procs = self.both()
+            stayed = [p for p in ("more", "less", "one_of_two", "elsewhere", "page", "sorted", "cases", "labels", "spilled", "main")
+                      if procs[p]["status"] != "moved"]
+            if stayed:
+                raise Failed(f"{flags}: {', '.join(f'{p}: {procs[p]}' for p in stayed)}")
+
     def packed(self):
         self.folder("packed", program_dot_c=PACKED)
         for flags in ("", "-no-pie", "-static-pie"):
@@ -592,7 +660,7 @@ def main():
             return 0
         test = Test(options, results)
         for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "holes", "options", "packed",
-                     "appended", "skipped"):
+                     "appended", "skipped", "large"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
 

@@ -30,7 +30,7 @@ LIMIT = 60
 FORMS = [(f"{compiler} {flags}", compiler, flags.split())
          for compiler in ("gcc", "clang")
          for flags in ("-O1 -fPIE -pie", "-O2 -fPIE -pie", "-O3 -fPIC -pie", "-Os -fPIE -pie",
-                       "-O2 -fno-pie -no-pie", "-O2 -fno-pie -no-pie -static")]
+                       "-O2 -fno-pie -no-pie", "-O2 -fno-pie -no-pie -static", "-O2 -mcmodel=large -fPIE -pie")]
 
 # How the selector comes about: its parameters, the expression, whether values beyond the cases are ruled out, and
 # the values that may then occur.

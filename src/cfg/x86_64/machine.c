@@ -70,18 +70,24 @@ static uint32_t constant_at(const isa_insn *in, unsigned at)
     return value;
 }
 
-/* What is relative to the program counter is an address; in images at a fixed place any constant may be one. */
+/* What is relative to the program counter is an address; in images at a fixed place any constant may be one, in others
+ * one of 64 bits may be an offset from the global offset table (-mcmodel=large). */
 static unsigned names(const cfg_work *w, const isa_insn *in, cfg_trail *trail, cfg_name out[CFG_MAX_NAMES])
 {
     unsigned n = 0;
     (void)trail;
     if (in->bits & ISA_BIT_PCREL_MEM) { /* but for lea it may be something inside, as an entry of a table */
         bool lea = w->sems[in->op] == SEM_LEA;
-        out[n++] = (cfg_name){in->target, lea, lea};
+        bool itself = in->target == in->addr; /* where it is, for sums with what lies so far from there */
+        if (!itself) out[n++] = (cfg_name){in->target, lea, lea};
     } else if (w->fixed) {
         if (in->imm_len == 4 && in->flow == ISA_FLOW_NEXT)
             out[n++] = (cfg_name){.to = constant_at(in, in->imm_at), .of_code = true};
         if (in->disp_len == 4) out[n++] = (cfg_name){.to = constant_at(in, in->disp_at)};
+    } else if (w->got && in->imm_len == 8) {
+        uint64_t offset;
+        memcpy(&offset, in->raw + in->imm_at, sizeof offset);
+        out[n++] = (cfg_name){.to = w->got + offset, .of_code = true};
     }
     return n;
 }
