@@ -95,8 +95,6 @@ static form absolute(cfg_view *v, const isa_mem *m, cfg_point at)
     f.named_at = f.read_at = at.index < count ? in[at.index].addr : 0;
     if (m->segment || m->size != 8) return just(FORM_COMPUTED);
     if (m->bits & ISA_MEM_PCREL || m->index == ISA_NO_REG) return just(FORM_POINTER);
-    if (m->scale == 1 && m->base != ISA_NO_REG && cfg_is_exact(v, m->index, at) && cfg_is_exact(v, m->base, at))
-        return just(FORM_POINTER);
     return find_table(v, m, 8, at, &f) ? f : just(FORM_LOADED);
 }
 
