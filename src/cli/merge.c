@@ -10,6 +10,7 @@
  *
  * "pid" goes; "processes" says how many reports there are.
  */
+#include "base/hash.h"
 #include "base/map.h"
 #include "cli/cli.h"
 #include "cli/json_read.h"
@@ -36,16 +37,12 @@ static bool is_name(const char *key)
 
 /* --- elements of arrays --- */
 
-static uint64_t hashed(uint64_t hash, const char *text)
-{
-    for (; *text; text++) hash = (hash ^ (uint8_t)*text) * 1099511628211ull;
-    return (hash ^ 0xff) * 1099511628211ull;
-}
+static uint64_t hashed(uint64_t hash, const char *text) { return inl_hash(inl_hash_text(hash, text), "\xff", 1); }
 
 /* What an element is called. */
 static uint64_t name_of(const json *item, bool with_place)
 {
-    uint64_t hash = 1469598103934665603ull;
+    uint64_t hash = INL_HASH_BEGIN;
     for (const json *m = item->first; m; m = m->next) {
         if (m->kind == JSON_STRING) hash = hashed(hashed(hash, m->key ? m->key : ""), m->text);
         if (!with_place || m->kind != JSON_UINT || !m->key) continue;

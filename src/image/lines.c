@@ -22,6 +22,7 @@ void image_lines_free(image_lines *l)
     inl_vec_free(&l->trees);
     inl_vec_free(&l->ranges);
     inl_map_free(&l->types);
+    inl_map_free(&l->names.hashes);
     free(l->scopes.list);
     free(l);
 }

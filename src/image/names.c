@@ -18,6 +18,8 @@ static const char *last_part(const char *name, const char *end)
     return name;
 }
 
+const char *image_last_part(const char *name) { return last_part(name, name + strlen(name)); }
+
 static bool is_part(const char *its, const char *from, const char *end)
 {
     size_t n = (size_t)(end - from);

@@ -3,6 +3,7 @@
  * The list is what procs.c makes procedures of. Names are not copied: they stand in the mapped file
  * or the mapped debug file, which stay until the image is closed.
  */
+#include "base/hash.h"
 #include "image/file.h"
 
 #include <stdlib.h>
@@ -99,8 +100,7 @@ const char *image_symtab_name(const image_symtab *t, uint32_t number)
  * often they are the same. Two slots may carry one name; a lookup walks on until it fits. */
 static uint64_t hash_name(const char *name)
 {
-    uint64_t h = 0xcbf29ce484222325;
-    for (; *name; name++) h = (h ^ (uint8_t)*name) * 0x100000001b3;
+    uint64_t h = inl_hash_text(INL_HASH_BEGIN, name);
     return h ^ h >> 29;
 }
 

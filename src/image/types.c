@@ -507,11 +507,12 @@ static bool enumerator_in(Dwarf_Die *parent, const char *name, unsigned deep, ui
 bool image_enumerator(image *im, uint64_t pc, const char *name, uint64_t *value)
 {
     image_lines *l = image_trees(im);
-    Dwarf_Die *own = l ? image_tree_at(l, pc) : NULL;
+    if (!l || !image_may_tell_of(l, name)) return false;
+    Dwarf_Die *own = image_tree_at(l, pc);
     bool found = false;
     for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
         found = own && enumerator_in(own, name, deep, value);
-        for (size_t i = 0; l && !found && i < l->trees.count; i++)
+        for (size_t i = 0; !found && i < l->trees.count; i++)
             found = !(deep && image_is_c(&l->trees.items[i])) && enumerator_in(&l->trees.items[i], name, deep, value);
     }
     return found;

@@ -24,7 +24,11 @@ struct image_lines {
     trees; /* of the same units, what holds types and variables: of one that has a .dwo file, that.
             * Behind them those that are shared with others */
     INL_VEC(image_unit_range) ranges;
-    inl_map types;  /* by the bytes of their entries: image_ctype */
+    inl_map types; /* by the bytes of their entries: image_ctype */
+    struct {       /* global_names.c */
+        inl_map hashes;
+        bool read, lacks; /* lacks: memory, and so some names */
+    } names;
     unsigned depth; /* of types that are being read */
     struct {        /* image_scopes_at's last answer: each parameter of a procedure asks for the same */
         uint64_t addr;
@@ -47,10 +51,14 @@ int image_scopes_at(image_lines *, uint64_t addr, Dwarf_Die **out);
  * too)? Is the unit's language one in which types have words before their names? */
 enum { IMAGE_SPACES = 16 }; /* so many are looked into, one in the other */
 bool image_is_named(Dwarf_Die *, const char *name);
+const char *image_last_part(const char *name);
 bool image_is_constant_named(Dwarf_Die *, Dwarf_Die *of, const char *name); /* of an enumeration */
 bool image_is_space(Dwarf_Die *, bool types_too);
 bool image_is_c(Dwarf_Die *unit);
 bool image_is_fortran(Dwarf_Die *unit);
+
+/* global_names.c: may there be a variable, or an enumerator, of that name outside of procedures? */
+bool image_may_tell_of(image_lines *, const char *name);
 
 /* conventions.c: of a procedure's entry. And is this one of its results (Go has them among the parameters)? */
 image_convention image_convention_of(Dwarf_Die *proc);

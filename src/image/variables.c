@@ -223,11 +223,13 @@ bool image_global(image *im, uint64_t pc, const char *name, image_variable *out,
     reader r = {.im = im, .proc = -1};
     image_lines *l = image_trees(im);
     *out = (image_variable){0};
-    Dwarf_Die *own = l ? image_tree_at(l, pc) : NULL;
+    *why = NULL;
+    if (!l || !image_may_tell_of(l, name)) return false;
+    Dwarf_Die *own = image_tree_at(l, pc);
     bool found = false;
     for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
         found = own && global_in(&r, own, name, deep, out);
-        for (size_t i = 0; l && !found && i < l->trees.count; i++)
+        for (size_t i = 0; !found && i < l->trees.count; i++)
             found = !(deep && image_is_c(&l->trees.items[i])) && global_in(&r, &l->trees.items[i], name, deep, out);
     }
     *why = found ? NULL : r.why;

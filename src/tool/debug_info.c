@@ -7,6 +7,7 @@
  * All that is known is in arrays in the order of making; a group (a file) is a range of each.
  */
 #include "tool/debug_info.h"
+#include "base/hash.h"
 #include "run/debugger.h"
 #include "tool/state.h"
 #include INL_ARCH_HEADER(run, abi)
@@ -128,8 +129,7 @@ static void add_group(debug_info *d, group start)
 /* Images go with their strings. */
 static const char *keep(debug_info *d, const char *text)
 {
-    uint64_t hash = 1469598103934665603ull, known;
-    for (const char *at = text; *at; at++) hash = (hash ^ (uint8_t)*at) * 1099511628211ull;
+    uint64_t hash = inl_hash_text(INL_HASH_BEGIN, text), known;
     if (inl_map_get(&d->names, hash, &known) && !strcmp((const char *)(uintptr_t)known, text))
         return (const char *)(uintptr_t)known;
     size_t size = strlen(text) + 1;

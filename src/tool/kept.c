@@ -6,6 +6,7 @@
 #include "tool/glibc.h"
 #include "tool/kept.h"
 #include "tool/state.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "image/file.h"
@@ -37,16 +38,12 @@ static void put_build_id(char *out, size_t size)
     }
 }
 
-static uint64_t hashed(uint64_t hash, const char *text)
-{
-    for (; *text; text++) hash = (hash ^ (uint8_t)*text) * 1099511628211ull;
-    return (hash ^ 0xff) * 1099511628211ull;
-}
+static uint64_t hashed(uint64_t hash, const char *text) { return inl_hash(inl_hash_text(hash, text), "\xff", 1); }
 
 /* The tool's own options: those that were given, in their order. */
 static uint64_t hash_options(void)
 {
-    uint64_t hash = 1469598103934665603ull;
+    uint64_t hash = INL_HASH_BEGIN;
     for (size_t i = 0; i < tool_now->kept.options.count; i++) hash = hashed(hash, tool_now->kept.options.items[i]);
     return hash;
 }

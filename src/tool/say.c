@@ -1,5 +1,6 @@
 /* What a tool says to the person who runs it: lines to the tool's own standard error. */
 #include "tool/state.h"
+#include "base/hash.h"
 #include "base/sys.h"
 #include "live/live.h"
 #include "move/boot.h"
@@ -94,8 +95,7 @@ static unsigned times_met(const char *reason)
 {
     tool_reasons *r = &tool_now->reasons;
     const char *address = strstr(reason, "0x");
-    uint64_t key = 14695981039346656037u; /* FNV-1a */
-    for (const char *c = reason; *c && c != address; c++) key = (key ^ (uint8_t)*c) * 1099511628211;
+    uint64_t key = inl_hash(INL_HASH_BEGIN, reason, address ? (size_t)(address - reason) : strlen(reason));
     unsigned i = 0, n = 0;
     inl_lock_take(&tool_now->locks.small);
     while (i < TOOL_REASONS && r->met[i] && r->key[i] != key) i++;
