@@ -10,7 +10,9 @@
  *
  *     old  | call f | xor eax,eax ; call g | ...      push %rax ; lea behind_g(%rip),%rax ; xchg %rax,(%rsp) ; jmp g
  *
- * This is for OCaml, whose procedures are known by its frame table, and for Go.
+ * So is one that a procedure begins with (`call *__fentry__@GOTPCREL(%rip)`).
+ *
+ * This is for OCaml, whose procedures are known by its frame table, for profiled programs (-pg), and for Go.
  *
  * Go's runtime does more. To take the processor from a goroutine its signal handler has it call something
  * (asyncPreempt) from wherever it is; the address that this returns to is looked up, too, so it is the old one, of any
@@ -112,7 +114,8 @@ static bool is_made_anew(const move_work *w, uint32_t block, const isa_insn *cal
     const cfg_block *b = &move_cfg(w)->blocks[block];
     uint32_t room = b->size - call->len;
     if (w->goes_back != CFG_NONE && room) return false;
-    return call->flow == ISA_FLOW_CALL && w->block_bits[block] & MOVE_CATCH && room < w->isa->far_jump;
+    bool can_be = call->flow == ISA_FLOW_CALL || call->bits & ISA_BIT_PCREL_MEM;
+    return can_be && w->block_bits[block] & MOVE_CATCH && room < w->isa->far_jump;
 }
 
 uint32_t move_bytes_that_stay(const move_work *w, uint32_t block)

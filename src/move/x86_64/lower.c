@@ -146,7 +146,9 @@ static bool call_from_old(move_work *w, isa_code *c, const isa_insn *in)
     x86_push(c, X86_RAX);
     x86_lea(c, X86_RAX, x86_rip(in->addr + in->len));
     x86_bytes(c, exchange, sizeof exchange);
-    return jump_to(w, c, in->target, false);
+    if (in->flow == ISA_FLOW_CALL) return jump_to(w, c, in->target, false);
+    x86_jmp_m(c, x86_rip(in->target));
+    return true;
 }
 
 static bool lower(move_work *w, isa_code *c, const weave_run *run, uint32_t i)
