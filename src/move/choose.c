@@ -43,6 +43,16 @@ static void leave_split(move_work *w)
             move_leave(w, p->blocks[i].proc, "a branch leads into one of its instructions");
 }
 
+/* A call of the next instruction, which is no other procedure: what does not return may stand right in front of that.
+ */
+static bool asks_where(const move_work *w, uint32_t proc, const isa_insn *call)
+{
+    const cfg_program *p = move_cfg(w);
+    if (!w->isa->asks_where(call)) return false;
+    uint32_t to = cfg_block_at(p, call->target), of = to == CFG_NONE ? proc : p->blocks[to].proc;
+    return of == proc || p->procs[of].addr != call->target || p->procs[of].source == CFG_SOURCE_CALL;
+}
+
 static const char *refusal(move_work *w, uint32_t proc)
 {
     const cfg_program *p = move_cfg(w);
@@ -56,7 +66,7 @@ static const char *refusal(move_work *w, uint32_t proc)
         if (!move_last_insn(p, b, &in)) return "its bytes do not decode";
         if (in.flow == ISA_FLOW_CALL) note_split(w, in.target);
         if (move_compares_return(p, b)) return "it compares return addresses of its calls with where they should lead";
-        if (w->isa->asks_where(&in)) return "it calls the next instruction to learn its own address";
+        if (asks_where(w, proc, &in)) return "it calls the next instruction to learn its own address";
     }
     return NULL;
 }

@@ -14,6 +14,7 @@ program needs; what it does is held to the original's behaviour and, where that 
   packed        initialisers and pointers that DT_RELR relocates
   appended      a program reads what was appended to its file, from the end and by its offset
   skipped       a handler has the program go on behind an instruction that only traps
+  adjacent      a procedure ends with a call of the one behind it
   large         procedures, labels and words are named by their distance from a table (-mcmodel=large)
 """
 
@@ -414,6 +415,37 @@ int main(int argc, char **argv)
 }
 """
 
+ADJACENT = r"""
+#include <stdio.h>
+#include <stdlib.h>
+extern "C" void first(int);
+extern "C" __attribute__((used)) void ends(int n) { printf("%d\n", n); exit(7); }
+asm(R"(
+    .text
+    .globl first
+    .type first,@function
+first:
+    .cfi_startproc
+    sub $8, %rsp
+    .cfi_def_cfa_offset 16
+    lea 3(%rdi,%rdi), %edi
+    call second
+    .cfi_endproc
+    .size first, .-first
+    .globl second
+    .type second,@function
+second:
+    .cfi_startproc
+    sub $8, %rsp
+    .cfi_def_cfa_offset 16
+    add $5, %edi
+    call ends
+    .cfi_endproc
+    .size second, .-second
+)");
+int main(int argc, char **argv) { first(argc); }
+"""
+
 # Calls at the end are jumps to sums of constants, of which there may be several; a label is such a sum, too.
 LARGE = r"""
 #include <stdio.h>
@@ -632,6 +664,14 @@ class Test:
             if {procs[name]["status"] for name in ("plain", "loops")} != {"moved"}:
                 raise Failed(f"{flags}: {procs['plain']} {procs['loops']}")
 
+    def adjacent(self):
+        for flags in ("g++ -O1", "g++ -O1 -s"):
+            self.folder("adjacent", program_dot_cc=ADJACENT)
+            self.build(flags, "program.cc", "-o", "program")
+            stayed = [p["reason"] for p in self.both().values() if "its own address" in p.get("reason", "")]
+            if stayed:
+                raise Failed(f"{flags}: {stayed}")
+
     def large(self):
         self.folder("large", program_dot_c=LARGE)
         for flags in ("gcc -O2 -fno-ipa-ra", "gcc -O0", "clang -O2", "gcc -O1 -fno-ipa-ra -static-pie"):
@@ -660,7 +700,7 @@ def main():
             return 0
         test = Test(options, results)
         for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "holes", "options", "packed",
-                     "appended", "skipped", "large"):
+                     "appended", "skipped", "adjacent", "large"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
 
