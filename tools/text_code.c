@@ -90,7 +90,7 @@ static void one(text_code *t, inlay_scope *names, inlay_point *at, inlay_image *
     if (is_new) show_error(t, image, t->said);
     if (e && t->made) e = t->made(names, e, address);
     inlay_insertion *i = e ? inlay_insert(at, e) : NULL;
-    if (i && t->inserted) t->inserted(i);
+    if (i && t->inserted) t->inserted(i, t->proc);
     ++*(i ? t->places : t->refused);
 }
 
@@ -136,6 +136,7 @@ void text_code_in_proc(text_code *t, inlay_proc *proc)
     inlay_image *image = inlay_proc_image(proc);
     uint64_t before = *t->places;
     t->where = inlay_proc_name(proc);
+    t->proc = proc;
     if (!is_named(t, proc)) return;
     if (t->met) *t->met = true;
     inlay_scope *names = new_names(t, image, inlay_proc_address(proc));
@@ -165,6 +166,7 @@ static void at_address(text_code *t, inlay_image *image, uint64_t address)
     inlay_insn *insn = insn_at(image, proc, address);
     uint64_t before = *t->places;
     t->where = proc ? inlay_proc_name(proc) : inlay_image_name(image);
+    t->proc = proc;
     if (!insn) {
         inlay_warn("%s: no instruction is known to begin at %#" PRIx64, inlay_image_name(image),
                    address - inlay_image_bias(image));

@@ -27,8 +27,8 @@ typedef enum point_kind {
 
 typedef struct text_code {
     const char *point, *code;
-    void (*names)(inlay_scope *);        /* gives routines to each scope */
-    void (*inserted)(inlay_insertion *); /* may be NULL */
+    void (*names)(inlay_scope *);                            /* gives routines to each scope */
+    void (*inserted)(inlay_insertion *, const inlay_proc *); /* in a procedure, NULL: in none; may be NULL */
     /* What becomes of the code, as the scope sees it at `address`; may be NULL. */
     inlay_expr (*made)(inlay_scope *, inlay_expr, uint64_t address);
     void (*variable)(const inlay_scope_static *, const char *where); /* one that the code declares static, at a place */
@@ -43,6 +43,7 @@ typedef struct text_code {
     } place;
     char said[320]; /* the last error: one text is wrong in the same way at many points */
     const char *where;
+    const inlay_proc *proc;
 } text_code;
 
 /* The point is read. False: out of memory. */

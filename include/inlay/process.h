@@ -73,14 +73,16 @@ bool inlay_process_show_again(inlay_process *, uint64_t low, uint64_t high);
  * What fails answers false, NULL or 0, and inlay_process_error() says why. Not on AArch64 yet: attaching fails there.
  */
 
-/* main's first call. In a process that the mutator changes main runs too, up to here. */
+/* main's first call. In a process that the mutator changes main runs too, up to here. Of the descriptors 0, 1 and 2
+ * those that are closed are taken, so that no file gets their numbers; they can neither be read nor written. */
 void inlay_mutator(int *argc, char ***argv);
 const char *inlay_process_error(void); /* of the last call that failed; until the next one does */
 
 /* A program, started and stopped before its first instruction, its libraries' included (the dynamic linker has mapped
  * them, and has not yet relocated everything); inlay_process_continue lets it run, and until then it ends with this
  * process. It is a child of this one. `path` is looked for in PATH. NULL: this process's environment, its descriptors
- * 0, 1 and 2. Rights that its file would give to it (setuid) it does not get. */
+ * 0, 1 and 2; what is closed of these is closed there. Rights that its file would give to it (setuid) it does not get.
+ */
 inlay_process *inlay_process_create(const char *path, const char *const *argv, const char *const *envp, const int *fds);
 /* A process that runs: another one's handle until it is let go. It is not stopped. */
 inlay_process *inlay_process_attach(int pid);
@@ -89,8 +91,8 @@ inlay_process *inlay_process_attach(int pid);
 bool inlay_process_stop(inlay_process *);
 bool inlay_process_continue(inlay_process *);
 bool inlay_process_is_stopped(const inlay_process *);
-/* Does it still run, stopped or not? Its status as from waitpid when it has ended; -1: not known, as it is not a child
- * of this process. */
+/* Does it still run, stopped or not? (When a call has failed since it is about to end, no.) Its status as from waitpid
+ * when it has ended; -1: not known, as it is not a child of this process. */
 bool inlay_process_is_running(inlay_process *);
 int inlay_process_status(const inlay_process *);
 /* The handle goes, with all that hangs on it: the process goes on as it is, instrumented; or is killed. */

@@ -25,6 +25,14 @@ static const char *join(int argc, char **argv)
     return tool_handle_string(text);
 }
 
+/* No other file is to get the number of a standard descriptor that is closed: whatever is written to that would go into
+ * it, a process's memory even. */
+static void take_standard_numbers(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0) open("/dev/null", O_PATH | O_CLOEXEC); /* neither read nor written */
+}
+
 void inlay_mutator(int *argc, char ***argv)
 {
     tool_handoff *h = &tool_handoff_data;
@@ -37,6 +45,7 @@ void inlay_mutator(int *argc, char ***argv)
         tool_fail(TOOL_EXIT_FAILED, "cannot start: %s", e.text);
     }
     blame_unwatch();
+    take_standard_numbers();
     tool_now->options.mutating = true;
     tool_now->blame.phase = BLAME_STARTED;
     tool_heap_begin();

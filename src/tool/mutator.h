@@ -295,6 +295,9 @@ inl_status mutator_call(mutatee *, remote *, live_call *, inl_error *);
 /* --- mutator_end.c --- */
 /* Has it ended? Then m->status is known, as far as it can be. */
 bool mutator_has_ended(mutatee *);
+/* The same, for when something has failed: a process that is on its way to its end has no memory any more, and that end
+ * is waited for. */
+bool mutator_is_ending(mutatee *);
 
 /* --- mutator_events.c --- */
 void mutator_offer(void);

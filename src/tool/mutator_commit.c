@@ -393,7 +393,9 @@ bool inlay_process_commit(inlay_process *p)
         return mutator_refuse(INL_ERR_USAGE, "process %d has executed another program; let it go, and attach anew",
                               m->live.pid);
     tool_process_mean(p);
-    return commit(m, &e) == INL_OK || mutator_fail(&e);
+    if (commit(m, &e) == INL_OK) return true;
+    mutator_is_ending(m); /* whoever asks next whether it runs is told */
+    return mutator_fail(&e);
 }
 
 const char *inlay_proc_refused(const inlay_proc *p)

@@ -30,6 +30,9 @@ typedef struct birth {
     int go[2], error[2];
 } birth;
 
+/* A standard descriptor that is closed here (take_standard_numbers) is closed there. */
+static bool is_closed(int fd) { return (fcntl(fd, F_GETFL) & O_PATH) != 0; }
+
 /* None is overwritten before it has been copied. */
 static bool take_descriptors(const int *fds)
 {
@@ -37,6 +40,8 @@ static bool take_descriptors(const int *fds)
     for (int i = 0; fds && i < 3; i++) copy[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
     for (int i = 0; fds && i < 3; i++)
         if (copy[i] < 0 || dup2(copy[i], i) < 0) return false;
+    for (int i = 0; i < 3; i++)
+        if (is_closed(i)) close(i);
     return true;
 }
 

@@ -67,6 +67,15 @@ bool mutator_has_ended(mutatee *m)
     return m->has_ended;
 }
 
+bool mutator_is_ending(mutatee *m)
+{
+    enum { PATIENCE = 1000 }; /* ms; to give back a large memory takes a while */
+    struct pollfd of = {.fd = m->pidfd, .events = POLLIN};
+    inl_error ignored;
+    if (!mutator_has_ended(m) && live_read_maps(&m->live, &ignored) != INL_OK) poll(&of, 1, PATIENCE);
+    return mutator_has_ended(m);
+}
+
 bool inlay_process_is_running(inlay_process *p)
 {
     mutatee *m = mutatee_of(p);

@@ -38,8 +38,12 @@ bool inlay_process_take_out(inlay_process *p)
     if (m->is_broken && !is_past)
         return mutator_refuse(INL_ERR_USAGE, "process %d: an earlier change failed in its midst; let it go",
                               m->live.pid);
+    if (!is_past) mutator_quiet(m); /* a thread that waits at a breakpoint is in the file's code */
     inl_status s = is_past ? INL_OK : take_out(m, &e);
-    if (s != INL_OK && !mutator_has_ended(m)) return mutator_fail(&e);
+    if (s != INL_OK && !mutator_is_ending(m)) {
+        mutator_tell_kinds(m);
+        return mutator_fail(&e);
+    }
     m->has_tool = false;
     if (mutator_children_out(m, &e) != INL_OK) return mutator_fail(&e);
     mutator_forget(m);

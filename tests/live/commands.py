@@ -5,6 +5,7 @@ and the processes answer as they do natively.
   tests/live/commands.py [--build DIR] [--only PATTERN] [--keep]
 """
 
+import contextlib
 import json
 import os
 import re
@@ -233,6 +234,56 @@ class Commands:
             if not re.search(r"^ *61  getppid", out, re.M):
                 raise driver.Failed("getppid was called 61 times", out)
 
+    @contextlib.contextmanager
+    def hot(self, *arguments):
+        program = f"{self.folder}/hot"
+        if not os.path.exists(program):
+            subprocess.run(["gcc", "-g", "-O0", "-pthread", f"{HERE}/hot.c", "-o", program], check=True)
+        with subprocess.Popen([program, *arguments], stdout=subprocess.PIPE) as process:
+            try:
+                process.stdout.readline()
+                yield process
+            finally:
+                process.kill()
+
+    def busy_place(self):
+        """Where a thread always waits at the breakpoint all ends when it is to, and nothing stays."""
+        with self.hot() as process:
+            with Command(self.inlay, "break", "-p", process.pid, "--hits", "3", "place") as command:
+                if command.end(signo=None).count("\nhit ") != 2:
+                    raise driver.Failed("three hits", *command.said)
+            with Command(self.inlay, "break", "-p", process.pid, "-o", "/dev/null", "place", ready="breakpoints") as command:
+                command.end()
+            with Command(self.inlay, "break", "-p", process.pid, "place", ready="breakpoints") as command:
+                command.process.stdout.close()
+                if command.process.wait(LIMIT) != 1:
+                    raise driver.Failed("nobody reads on", *command.said)
+            if [line for line in command.said if "all could" in line] or "cannot write the result: Broken pipe" not in command.said[-1]:
+                raise driver.Failed("it is said why", *command.said)
+            with Command(self.inlay, "count", "-p", process.pid, "--for", "0.1", "place", "narrow", "behind") as command:
+                out = command.end(signo=None)
+            if not re.search(r"^ *[1-9]\d*  place", out, re.M) or not re.search(r"^ *-  narrow \(hot\): .", out, re.M):
+                raise driver.Failed("what is not counted has not been called 0 times", out)
+            with Command(self.inlay, "break", "-p", process.pid, "narrow") as command:
+                command.end(signo=None, status=1)
+            if not any("nothing can be put into narrow (hot): " in line for line in command.said):
+                raise driver.Failed("no breakpoint", *command.said)
+
+    def dying(self):
+        """A process on its way to its end has no memory any more: what was put into it has gone with it."""
+        with self.hot("200") as process:
+            with Command(self.inlay, "count", "-p", process.pid, "place", ready="are counted") as command:
+                process.kill()
+                command.end()
+
+    def closed(self):
+        """What a standard descriptor would name that is closed is nothing, here and in a program that is started."""
+        code = "import os; os._exit(os.open('/dev/null', os.O_RDONLY))"
+        done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", self.inlay, "count", "getppid", "--", "/usr/bin/python3", "-c", code],
+                              capture_output=True, text=True, timeout=LIMIT, env=driver.ENVIRONMENT)
+        if done.returncode != 1 or "cannot write the result: Bad file descriptor" not in done.stderr:
+            raise driver.Failed(f"the command ends with {done.returncode}", done.stderr)
+
     def executed(self):
         """What was counted before the process executed another program is told, and that it did."""
         for words, says in ((["count", "-p", "xmalloc"], r"^ *[1-9]\d*  xmalloc"),
@@ -428,7 +479,7 @@ class Commands:
 
 
 def tests(of):
-    for name in ("count", "again", "count_for", "snippet", "lines", "unwritable", "started", "killed", "executed", "break_at", "break_then", "json_lines", "break_stops", "tee", "examples", "wrong"):
+    for name in ("count", "again", "count_for", "snippet", "lines", "unwritable", "started", "killed", "busy_place", "dying", "closed", "executed", "break_at", "break_then", "json_lines", "break_stops", "tee", "examples", "wrong"):
         yield name.replace("_", "-"), getattr(of, name)
 
 

@@ -62,9 +62,11 @@ static uint64_t most; /* hits; 0: any number */
 static const char *then = "continue", *most_hits;
 static const live_option options[] = {{"--then", &then, NULL}, {"--hits", &most_hits, NULL}, {NULL, NULL, NULL}};
 static void begins(void);
+static void is_in(void);
 static void ended(inlay_process *p) { (void)p; }
 static live_command command = {.name = "break",
                                .begins = begins,
+                               .is_in = is_in,
                                .ended = ended,
                                .kinds = INLAY_EVENTS(MESSAGE) | INLAY_EVENTS(BREAK),
                                .usage = usage,
@@ -147,7 +149,7 @@ static inlay_expr make_hit(inlay_scope *names, inlay_expr condition, uint64_t ad
     return command_for_thread(&command, inlay_typed_if(names, condition, hit, NULL));
 }
 
-static void note_inserted(inlay_insertion *i) { command_note(&command, i); }
+static void note_inserted(inlay_insertion *i, const inlay_proc *proc) { command_note(&command, i, proc); }
 
 static void no_variable(const inlay_scope_static *v, const char *where) { (void)v, (void)where; }
 
@@ -178,6 +180,19 @@ static void begins(void)
         for (inlay_proc *p = by_image ? NULL : inlay_image_proc_first(i); p; p = inlay_proc_next(p))
             text_code_in_proc(&code, p);
     }
+}
+
+static int nowhere(void)
+{
+    command_say(&command, "there can be no breakpoint");
+    return command_end(&command, LIVE_FAILED);
+}
+
+static void is_in(void)
+{
+    unsigned not_in = command_refused(&command);
+    good -= not_in, refused += not_in;
+    if (!good && !command.children) exit(nowhere());
 }
 
 /* --- what is printed --- */
@@ -258,7 +273,6 @@ static void print_text(const inlay_event *e, const inlay_stack_frame *frames, un
         place_text(e, frames[k].address, text, sizeof text);
         printf("  #%-2u %016" PRIx64 " %s\n", k, frames[k].address, text);
     }
-    fflush(stdout);
 }
 
 static void json_parameters(const inlay_event *e)
@@ -301,7 +315,6 @@ static void print_json(const inlay_event *e, const inlay_stack_frame *frames, un
     }
     inlay_json_end();
     inlay_json_end();
-    fflush(stdout);
 }
 
 /* False: no more are wanted. */
@@ -314,24 +327,28 @@ static bool is_hit(const inlay_event *e)
     int pid = inlay_event_pid(e);
     hits++;
     (command.json ? print_json : print_text)(e, frames, count);
-    bool goes_on = strcmp(then, "detach") && !(most && hits >= most);
+    bool is_read = command_flush(); /* nobody may read on */
+    bool goes_on = is_read && strcmp(then, "detach") && !(most && hits >= most);
     if (!strcmp(then, "stop") && pid && kill(pid, SIGSTOP) == 0)
         command_say(&command, "process %d is stopped; kill -CONT %d lets it go on", pid, pid);
     if (goes_on) inlay_event_resume(e);
     return goes_on; /* letting the process go lets the thread go */
 }
 
+/* Some at a time, since at a busy place there is no end of them; false: no more are wanted, now or later. */
 static bool take_events(void *arg)
 {
+    enum { BEAT = 1000 };
+    static bool is_done;
     inlay_event e;
     (void)arg;
-    while (inlay_event_next(&e, 0))
-        if (!is_hit(&e)) {
-            command_remove(&command);
-            inlay_event_resume(&e);
-            return false;
-        }
-    return true;
+    for (unsigned many = 0; !is_done && many < BEAT && inlay_event_next(&e, 0); many++) {
+        if (is_hit(&e)) continue;
+        is_done = true;
+        command_remove(&command);
+        inlay_event_resume(&e);
+    }
+    return !is_done;
 }
 
 int main(int argc, char **argv)
@@ -348,10 +365,9 @@ int main(int argc, char **argv)
     if (!text_code_begin(&code)) return LIVE_FAILED;
     begins();
     if (!good && (refused || !command.children)) {
-        if (refused) command_say(&command, "there can be no breakpoint");
-        else
-            command_say(&command, "there is no point '%s'%s", code.point,
-                        text_code_why_none(&code, command.process, why, sizeof why));
+        if (refused) return nowhere();
+        command_say(&command, "there is no point '%s'%s", code.point,
+                    text_code_why_none(&code, command.process, why, sizeof why));
         return command_end(&command, LIVE_FAILED);
     }
     command_commit(&command);

@@ -14,12 +14,20 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t asked_to_end;
+static int unwritten; /* the errno with which the result could not be written; 0: it could */
+
+bool command_flush(void)
+{
+    bool good = !fflush(stdout) && !ferror(stdout);
+    if (!good && !unwritten) unwritten = errno;
+    return good;
+}
 
 void command_say(const live_command *c, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    fflush(stdout);
+    command_flush();
     fprintf(stderr, "inlay %s: ", c->name);
     vfprintf(stderr, fmt, args);
     fputc('\n', stderr);
@@ -211,6 +219,7 @@ static void begin(live_command *c, inlay_process *p)
                 inlay_process_share_with_children(p, true) && inlay_process_follow(p, true);
     if (good) c->begins();
     good = good && inlay_process_commit(p);
+    if (good && c->is_in) c->is_in();
     if (!good && inlay_process_is_running(p))
         command_say(c, "process %d: %s", inlay_process_pid(p), inlay_process_error());
     inlay_process_continue(p);
@@ -264,29 +273,49 @@ void command_commit(live_command *c)
     inlay_on_event(INLAY_EVENTS(BEGIN), note_begin, c);
     inlay_on_event(INLAY_EVENTS(EXIT), note_end, c);
     if (!inlay_process_commit(c->process)) command_fail(c, "cannot insert");
+    if (c->is_in) c->is_in();
     if (c->program && !inlay_process_continue(c->process)) command_fail(c, "cannot let it run");
 }
 
-void command_note(live_command *c, inlay_insertion *i)
+void command_note(live_command *c, inlay_insertion *i, const inlay_proc *proc)
 {
     live_one *o = one_of(c, c->process);
     unsigned n = o->count;
     if (!(n & (n - 1))) o->inserted = realloc(o->inserted, (n ? n * 2 : 1) * sizeof *o->inserted);
     if (!o->inserted) exit(LIVE_FAILED);
-    o->inserted[o->count++] = i;
+    o->inserted[o->count++] = (live_inserted){i, proc};
+}
+
+/* Insertions in one procedure follow each other. */
+unsigned command_refused(const live_command *c)
+{
+    enum { MOST_SAID = 3 };
+    unsigned count = 0, said = 0;
+    const inlay_proc *last = NULL;
+    const live_one *o = c->ones;
+    while (o->process != c->process) o++;
+    for (const live_inserted *i = o->inserted; i < o->inserted + o->count; i++) {
+        const char *why = i->proc ? inlay_proc_refused(i->proc) : NULL;
+        count += why != NULL;
+        if (!why || i->proc == last || said++ >= MOST_SAID) continue;
+        last = i->proc;
+        command_say(c, "nothing can be put into %s (%s): %s", inlay_proc_display_name(last),
+                    inlay_image_name(inlay_proc_image(last)), why);
+    }
+    return count;
 }
 
 bool command_insert(live_command *c, inlay_point *at, inlay_expr code)
 {
     inlay_insertion *i = inlay_insert(at, code);
-    if (i) command_note(c, i);
+    if (i) command_note(c, i, NULL);
     return i;
 }
 
 /* False: it could not be taken out. */
 static bool remove_from(live_command *c, live_one *o)
 {
-    for (unsigned k = 0; k < o->count; k++) inlay_remove(o->inserted[k]);
+    for (unsigned k = 0; k < o->count; k++) inlay_remove(o->inserted[k].insertion);
     bool any = o->count && !o->is_past && !(o->process == c->process && *c->executed);
     o->count = 0;
     return !any || !inlay_process_is_running(o->process) || inlay_process_commit(o->process) ||
@@ -314,8 +343,9 @@ static double now(void)
 
 static bool take_events(void)
 {
+    enum { BEAT = 1000 }; /* there may be no end of them */
     inlay_event e;
-    while (inlay_event_next(&e, 0)) {}
+    for (unsigned many = 0; many < BEAT && inlay_event_next(&e, 0); many++) {}
     return true;
 }
 
@@ -363,9 +393,8 @@ static void leave_others(live_command *c)
 
 int command_end(live_command *c, int status)
 {
-    fflush(stdout);
-    if (ferror(stdout)) {
-        command_say(c, "cannot write the result: %s", strerror(errno));
+    if (!command_flush()) {
+        command_say(c, "cannot write the result: %s", strerror(unwritten));
         if (c->pid) status = LIVE_FAILED;
     }
     command_remove(c);

@@ -19,9 +19,14 @@ typedef struct live_option { /* of one command; ends with a NULL name */
     bool *flag;
 } live_option;
 
+typedef struct live_inserted {
+    inlay_insertion *insertion;
+    const inlay_proc *proc; /* NULL: there is none, or nobody has to be told of what becomes of it */
+} live_inserted;
+
 typedef struct live_one { /* what is inserted in a process */
     inlay_process *process;
-    inlay_insertion **inserted;
+    live_inserted *inserted;
     unsigned count;
     bool is_past; /* it has ended, or is another program; its children may be what they were */
 } live_one;
@@ -36,6 +41,9 @@ typedef struct live_command {
      * and nothing comes of it any more. */
     void (*begins)(void);
     void (*ended)(inlay_process *);
+    /* What was inserted in c->process is in force, but for what inlay_proc_refused tells of; it does not run on yet.
+     * May be NULL. */
+    void (*is_in)(void);
     /* answers of command_begin */
     int pid;                   /* 0: a program is started */
     int thread, thread_number; /* the code is for it alone; thread 0: for all */
@@ -70,7 +78,11 @@ inlay_expr command_for_thread(const live_command *, inlay_expr code);
 void command_commit(live_command *);
 /* As inlay_insert; false: refused. What is refused nobody has to be told of again. */
 bool command_insert(live_command *, inlay_point *, inlay_expr);
-void command_note(live_command *, inlay_insertion *); /* one that was made elsewhere */
+/* One that was made elsewhere, in a procedure (NULL: in none). */
+void command_note(live_command *, inlay_insertion *, const inlay_proc *);
+/* How many of those in c->process are not in force, since their procedures stay as they are; why is said of some. For
+ * is_in. */
+unsigned command_refused(const live_command *);
 /* All that was inserted and noted goes, at once. */
 void command_remove(live_command *);
 /* Until SIGINT or SIGTERM, the end of --for, or the process's, which is also that it executes another program (where it
@@ -80,6 +92,9 @@ void command_wait(live_command *, bool (*each)(void *arg), void *arg);
 /* The same as command_remove, if that was not called; and the process goes on. `status`, or that of the program that
  * was started, once it has ended. */
 int command_end(live_command *, int status);
+
+/* What was printed goes out. False: it does not, and never will. */
+bool command_flush(void);
 
 /* Calls `each` for the procedures of that name, or that match the pattern; in one image where the name is IMAGE:NAME.
  * How many. */

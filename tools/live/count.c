@@ -33,7 +33,7 @@ static const char usage[] =
 typedef struct row { /* of one process */
     inlay_process *process;
     inlay_proc *proc;
-    bool is_in;
+    const char *why; /* it is not counted; NULL: it is */
     uint64_t *calls; /* the process has it too, and it stays when that has ended, until its handle goes */
 } row;
 typedef struct total { /* of a procedure in all processes that are followed */
@@ -49,9 +49,10 @@ static bool wants_stubs; /* they have been named */
 static const char *program;
 static int pid;
 static void begins(void);
+static void is_in(void);
 static void ended(inlay_process *);
 static live_command command = {
-    .name = "count", .usage = usage, .least = 1, .by_thread = true, .begins = begins, .ended = ended};
+    .name = "count", .usage = usage, .least = 1, .by_thread = true, .begins = begins, .is_in = is_in, .ended = ended};
 
 /* Room for one more in a list of `count`. */
 static void *grown(void *list, unsigned count, size_t size)
@@ -79,8 +80,9 @@ static void count_proc(inlay_proc *p, void *arg)
     rows = grown(rows, row_count, sizeof *rows);
     row r = {.process = command.process, .proc = p, .calls = inlay_process_share(command.process, sizeof *r.calls)};
     if (!r.calls) command_fail(&command, "cannot count");
-    r.is_in = command_insert(&command, inlay_proc_entry(p),
-                             command_for_thread(&command, inlay_atomic_add(inlay_pointer(r.calls), inlay_const(1), 8)));
+    inlay_expr add = inlay_atomic_add(inlay_pointer(r.calls), inlay_const(1), 8);
+    if (!command_insert(&command, inlay_proc_entry(p), command_for_thread(&command, add)))
+        r.why = "nothing can be inserted there";
     rows[row_count++] = r;
 }
 
@@ -94,9 +96,11 @@ static void begins(void)
     is_later = true;
 }
 
-static const char *why_not(const row *r)
+/* Asked now: when all has been taken out again, nothing is refused any more. */
+static void is_in(void)
 {
-    return r->is_in ? inlay_proc_refused(r->proc) : "nothing can be inserted there";
+    for (row *r = rows; r < rows + row_count; r++)
+        if (r->process == command.process && !r->why) r->why = inlay_proc_refused(r->proc);
 }
 
 static char *copy(const char *text)
@@ -142,10 +146,8 @@ static void ended(inlay_process *p)
             continue;
         }
         total *t = total_of(r->proc);
-        const char *why = why_not(r);
         t->calls += *r->calls;
-        if (!t->why || !why) t->why = NULL;
-        else t->why = why;
+        if (t->why) t->why = r->why;
     }
     row_count = left;
 }
@@ -195,7 +197,7 @@ int main(int argc, char **argv)
     begins();
     if (!row_count && !command.children) return command_end(&command, LIVE_FAILED);
     command_commit(&command);
-    for (unsigned k = 0; k < row_count; k++) counted += !why_not(&rows[k]);
+    for (unsigned k = 0; k < row_count; k++) counted += !rows[k].why;
     command_say(&command, "%u procedures of process %d are counted", counted, inlay_process_pid(command.process));
     command_wait(&command, NULL, NULL);
     command_remove(&command);

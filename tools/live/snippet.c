@@ -64,6 +64,7 @@ static unsigned row_count, program_count;
 static uint64_t lost;            /* lines that were lost */
 static uint64_t places, refused; /* in the program that is looked at */
 static void begins(void);
+static void is_in(void);
 static void ended(inlay_process *);
 static live_command command = {.name = "snippet",
                                .usage = usage,
@@ -71,6 +72,7 @@ static live_command command = {.name = "snippet",
                                .most = 2,
                                .by_thread = true,
                                .begins = begins,
+                               .is_in = is_in,
                                .ended = ended,
                                .kinds = INLAY_EVENTS(MESSAGE)};
 
@@ -113,19 +115,19 @@ static void take_some(unsigned most)
 {
     inlay_event e;
     while (most-- && inlay_event_next(&e, 0)) {}
-    fflush(stdout);
+    command_flush();
 }
 
 static bool take_lines(void *arg)
 {
     (void)arg;
     take_some(1000);
-    return !ferror(stdout);
+    return command_flush();
 }
 
 /* --- what is inserted --- */
 
-static void note_inserted(inlay_insertion *i) { command_note(&command, i); }
+static void note_inserted(inlay_insertion *i, const inlay_proc *proc) { command_note(&command, i, proc); }
 
 static void note_variable(const inlay_scope_static *v, const char *where)
 {
@@ -168,6 +170,21 @@ static void begins(void)
                                           .pid = inlay_process_pid(command.process),
                                           .places = places,
                                           .refused = refused};
+}
+
+static int nowhere(void)
+{
+    command_say(&command, "the code can be put nowhere");
+    return command_end(&command, LIVE_FAILED);
+}
+
+static void is_in(void)
+{
+    unsigned not_in = command_refused(&command);
+    places -= not_in, refused += not_in;
+    programs[program_count - 1].places = places;
+    programs[program_count - 1].refused = refused;
+    if (!places && !command.children) exit(nowhere());
 }
 
 /* Variables lie in memory that this process has as well, until the handle goes. */
@@ -232,10 +249,9 @@ int main(int argc, char **argv)
     begins();
     uint64_t all = places;
     if (!places && (refused || !command.children)) {
-        if (refused) command_say(&command, "the code can be put nowhere");
-        else
-            command_say(&command, "there is no point '%s'%s", code.point,
-                        text_code_why_none(&code, command.process, why, sizeof why));
+        if (refused) return nowhere();
+        command_say(&command, "there is no point '%s'%s", code.point,
+                    text_code_why_none(&code, command.process, why, sizeof why));
         return command_end(&command, LIVE_FAILED);
     }
     inlay_on_event(INLAY_EVENTS(MESSAGE), take_line, NULL);
