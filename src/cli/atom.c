@@ -387,13 +387,13 @@ static char *tool_file(const job *j)
 
 static int work(const job *j, const char *tool)
 {
-    if (!j->jit || !j->out) return make_tool(j, NULL, tool) ? run_tool(j, tool) : EXIT_FAILED;
+    if (!j->jit || !j->out) return make_tool(j, NULL, tool) ? run_tool(j, tool) : cli_failed();
     const char *program = whole_path(j->program);
     if (j->rewrite.count) {
         cli_say("with --engine=jit and -o the options of tools are not available (%s)", j->rewrite.items[0]);
         return EXIT_USAGE;
     }
-    return program && make_tool(j, program, j->out) ? EXIT_OK : EXIT_FAILED;
+    return program && make_tool(j, program, j->out) ? EXIT_OK : cli_failed();
 }
 
 int cli_atom(int argc, char **argv)
@@ -406,6 +406,7 @@ int cli_atom(int argc, char **argv)
     if (!take_arguments(&j, argc, argv)) return EXIT_USAGE;
     if (!cli_place_find(&j.place)) return EXIT_FAILED;
     const char *tmp = getenv("TMPDIR");
+    cli_end_later();
     snprintf(j.folder, sizeof j.folder, "%s/inlay-atom-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(j.folder)) {
         cli_say("cannot make the folder %s: %s", j.folder, strerror(errno));
@@ -419,5 +420,5 @@ int cli_atom(int argc, char **argv)
     if (tool) unlink(tool);
     rmdir(in_folder(&j, "tool"));
     rmdir(j.folder);
-    return status;
+    return cli_end_now(status);
 }

@@ -220,6 +220,7 @@ int wrap_link(const wrap_command *c)
     char folder[PATH_MAX];
     named_linker l = {0};
     if (!c->source_count) return run_compiler(c, &l, "");
+    cli_end_later();
     snprintf(folder, sizeof folder, "%s/inlay-wrap.XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(folder) || !find_linker(c, &l) || !put_linker(c, &l, folder) || setenv("TMPDIR", folder, 1) != 0) {
         cli_say("%s: cannot be written: %s", folder, strerror(errno));
@@ -229,5 +230,5 @@ int wrap_link(const wrap_command *c)
     int status = run_compiler(c, &l, folder);
     if (!status) status = check(c, folder);
     remove_folder(folder);
-    return status;
+    return cli_end_now(status);
 }

@@ -412,6 +412,26 @@ check 'hangs: signals again'   143 'the tool hangs in'           ./hang 'HUP 0 0
 check 'slow: all arrive'       0 '^hup$'                     ./hang 'HUP TERM HUP go' "$inlay" run ./hangs --slow -- bash -c "$handles"
 check 'slow: in the end'       0 '^ended$'                   ./hang 'HUP TERM HUP go' "$inlay" run ./hangs --slow -- bash -c "$handles"
 check 'slow: rewritten'        0 '^ended$'                   ./hang 'HUP TERM HUP go' ./slow-bash -c "$handles"
+# What is ended while a compiler works ends that, and leaves no folder behind.
+cat >"$scratch/slow-cc" <<'C'
+#!/bin/sh
+case "$*" in *print*) exec gcc "$@" ;; esac
+touch compiling
+exec sleep 60
+C
+cat >"$scratch/ended" <<'C'
+#!/bin/sh
+rm -rf compiling left
+mkdir left
+TMPDIR=$PWD/left CC=./slow-cc "$@" & ended=$!
+while [ ! -e compiling ]; do sleep 0.02; done
+kill -TERM $ended
+wait $ended
+echo ended $? $(ls left)
+C
+chmod +x "$scratch/slow-cc" "$scratch/ended"
+check 'atom: ended meanwhile'  0 '^ended 143$'               ./ended "$inlay" atom "$scratch/program" mytool.c mytool.c -o atomed
+check 'wrap: ended meanwhile'  0 '^ended 143$'               ./ended "$inlay" wrap ./slow-cc "$scratch/leaps.c" -o wrapped
 check 'install'                0 ''                          sh -c "DESTDIR='$scratch/root' meson install -C '$build' --no-rebuild --quiet && echo"
 prefix=$(find "$scratch/root" -name inlay.pc | sed 's,/lib/pkgconfig/inlay.pc,,')
 check 'installed command'      0 '^null '                    "$prefix/bin/inlay" tools
