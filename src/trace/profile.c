@@ -58,13 +58,15 @@ static void closed(trace_replay *r, const inlay_frame *frame, uint64_t now, bool
     uint32_t depth = (uint32_t)(frame->user >> 32), at = (uint32_t)frame->user;
     trace_node *node = &p->nodes.items[at];
     bool is_outermost = --p->open[frame->proc - 1] == 0;
-    if (!kept) return;
     if (p->depth && depth > p->depth) {
-        if (at) node->self += self;
-        if (at) p->rows[node->proc - 1].self += self;
+        if (kept) p->deeper += self;
         return;
     }
-    if (total < p->threshold || !at) return;
+    if (depth == p->depth) {
+        self += p->deeper;
+        p->deeper = 0;
+    }
+    if (!kept || total < p->threshold || !at) return;
     node->calls++;
     node->total += total;
     node->self += self;

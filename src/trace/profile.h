@@ -27,6 +27,7 @@ typedef struct trace_profile {
     uint64_t *entered;         /* records of a procedure's entry */
     uint64_t threshold;        /* ns: shorter calls are left out */
     uint32_t depth;            /* deeper ones, too; 0: none */
+    uint64_t deeper;           /* self time of those that have been closed, for the one at that depth below them */
     bool raw, failed;
     uint32_t event;               /* not 0: in place of times, what this one of the events, from 1, counted */
     const trace_filter *filter;   /* NULL: all */

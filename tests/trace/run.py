@@ -475,6 +475,11 @@ def check_threshold(t):
     same(rows, {"main": 1, "outer": 1, "inner": 2, "spin": 3}, "--threshold")
     rows = calls({"procedures": t.json("report", "--threshold=9ms", path)[0]["procedures"]})
     need(rows.get("main") == rows.get("outer") == 1, "--threshold", rows)
+    rows = t.json("report", "--depth=3", path)[0]["procedures"] # what inner calls belongs to it
+    least = next(row["max_ns"] for row in rows if row["name"] == "inner")
+    rows = t.json("report", "--depth=3", f"--threshold={least}ns", path)[0]["procedures"]
+    inner = next(row for row in rows if row["name"] == "inner")
+    need(inner["calls"] == 1 and inner["self_ns"] == inner["total_ns"], "what a call that is left out has called", inner)
 
 
 def check_callgrind(t):
