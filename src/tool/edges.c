@@ -34,8 +34,7 @@ static inlay_point *to_another(inlay_insn *last, inlay_edge edge, unsigned k)
     case ISA_FLOW_CALL:
     case ISA_FLOW_CALL_IND: return at_beginning(edge.to, insn);
     case ISA_FLOW_COND:
-    case ISA_FLOW_COND_REG:
-    case ISA_FLOW_TX: return k ? not_taken(last) : inlay_taken_edge(last);
+    case ISA_FLOW_COND_REG: return k ? not_taken(last) : inlay_taken_edge(last);
     default: return inlay_taken_edge(last);
     }
 }
@@ -47,6 +46,7 @@ inlay_point *inlay_edge_point(inlay_block *from, unsigned k)
     const weave_insn *insn = (const weave_insn *)last;
     if (k >= inlay_block_successor_count(from)) return tool_no_point(insn, "there is no such edge behind");
     inlay_edge edge = inlay_block_successor(from, k);
+    if (insn->in.flow == ISA_FLOW_TX && k) return at_beginning(edge.to, insn); /* which way, nothing in front knows */
     switch (edge.kind) {
     case INLAY_EDGE_FALL: return insn->in.flow == ISA_FLOW_NEXT ? inlay_after(last) : at_beginning(edge.to, insn);
     case INLAY_EDGE_RETURNED: return at_beginning(edge.to, insn);

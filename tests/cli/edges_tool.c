@@ -16,7 +16,7 @@ typedef struct thing { /* a block, or a loop: `whole` is the sum of so many part
 } thing;
 typedef struct found_things {
     thing *things;
-    uint64_t refused, returns, calls, order, disorder;
+    uint64_t refused, others, returns, calls, order, disorder;
 } found_things;
 
 static found_things *found;
@@ -42,11 +42,14 @@ static void each_block(inlay_block *b)
     unsigned n = inlay_block_successor_count(b);
     inlay_insn *last = inlay_block_last(b);
     if (!n || n > MOST_EDGES || inlay_block_flags(b) & OTHER || inlay_insn_is_syscall(last)) return;
-    for (unsigned k = 0; k < n; k++)
-        if (!inlay_edge_point(b, k)) {
-            found->refused++;
-            return;
-        }
+    unsigned points = 0;
+    for (unsigned k = 0; k < n; k++) points += inlay_edge_point(b, k) != NULL;
+    if (points != n) {
+        found->refused++;
+        for (unsigned k = 0; k < n; k++)
+            if (inlay_edge_point(b, k)) inlay_insert(inlay_edge_point(b, k), count(&found->others));
+        return;
+    }
     thing *t = new_thing(inlay_block_address(b), false, n);
     inlay_insert(inlay_block_entry(b), count(&t->whole));
     for (unsigned k = 0; k < n; k++) inlay_insert(inlay_edge_point(b, k), count(&t->parts[k]));
