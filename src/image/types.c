@@ -328,6 +328,48 @@ static void read_closure(image_ctype *t)
     t->of = image_ctype_int(8, false);
 }
 
+/* The only such type of C++ is that of nullptr. */
+static bool is_of_nullptr(Dwarf_Die *die)
+{
+    const char *name = dwarf_diename(die);
+    return name && strstr(name, "nullptr");
+}
+
+static void read_pointer(image *im, Dwarf_Die *die, image_ctype *t)
+{
+    t->kind = IMAGE_CTYPE_POINTER;
+    t->is_reference = dwarf_tag(die) == DW_TAG_reference_type || dwarf_tag(die) == DW_TAG_rvalue_reference_type;
+    t->size = 8;
+    t->of = dwarf_hasattr(die, DW_AT_type) ? image_ctype_of(im, die) : NULL;
+    if (!t->of) t->of = &image_ctype_void;
+}
+
+static bool skip_names(Dwarf_Die *die, const char **alias);
+
+/* C++'s ABI: where a member lies in its class; of a method its address, or place in the table of virtual ones, and what
+ * is added to `this`. */
+static void read_member_pointer(image *im, Dwarf_Die *die, image_ctype *t)
+{
+    Dwarf_Attribute attr;
+    Dwarf_Die of, whole;
+    const char *alias = NULL, *name = NULL;
+    char text[256];
+    bool known = dwarf_attr(die, DW_AT_type, &attr) && dwarf_formref_die(&attr, &of) && skip_names(&of, &alias);
+    if (dwarf_attr(die, DW_AT_containing_type, &attr) && dwarf_formref_die(&attr, &whole)) name = dwarf_diename(&whole);
+    snprintf(text, sizeof text, "%s::*", name ? name : "?");
+    t->name = inl_arena_strdup(&im->arena, text);
+    bool is_method = known && dwarf_tag(&of) == DW_TAG_subroutine_type;
+    image_member *m = is_method ? inl_arena_alloc(&im->arena, 2 * sizeof *m) : NULL;
+    t->kind = !known ? IMAGE_CTYPE_OTHER : m ? IMAGE_CTYPE_STRUCT : IMAGE_CTYPE_INT;
+    t->size = m ? 16 : 8;
+    t->is_signed = true;
+    if (!m) return;
+    m[0] = (image_member){"ptr", image_ctype_int(8, true), 0};
+    m[1] = (image_member){"adj", image_ctype_int(8, true), 8};
+    t->members = m;
+    t->member_count = 2;
+}
+
 static void read_type(image *im, Dwarf_Die *die, image_ctype *t)
 {
     image_number_of(die, DW_AT_byte_size, &t->size);
@@ -347,14 +389,13 @@ static void read_type(image *im, Dwarf_Die *die, image_ctype *t)
     case DW_TAG_subprogram: read_function(im, die, t); return;
     case DW_TAG_pointer_type:
     case DW_TAG_reference_type:
-    case DW_TAG_rvalue_reference_type:
-        t->kind = IMAGE_CTYPE_POINTER;
-        t->is_reference = dwarf_tag(die) != DW_TAG_pointer_type;
-        t->size = 8;
-        t->of = image_ctype_of(im, die);
-        if (!t->of) t->of = &image_ctype_void;
-        return;
+    case DW_TAG_rvalue_reference_type: read_pointer(im, die, t); return;
+    case DW_TAG_ptr_to_member_type: read_member_pointer(im, die, t); return;
     default:
+        if (is_of_nullptr(die)) {
+            read_pointer(im, die, t);
+            return;
+        }
         t->kind = IMAGE_CTYPE_OTHER;
         t->name = name_with(im, "", die);
         if (!t->name) t->name = "?";

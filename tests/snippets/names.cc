@@ -94,9 +94,16 @@ static void *work(void *p)
     return nullptr;
 }
 
+// Pointers to members: where one lies; of a method its address, and what is added to `this`.
+static long chooses(std::nullptr_t none, short space::point::*member, long (derived::*of)(int), int last)
+{
+    return last + (none == nullptr) + (member == &space::point::y) + (of != nullptr);
+}
+static long (*volatile choose)(std::nullptr_t, short space::point::*, long (derived::*)(int), int) = chooses;
+
 int main()
 {
-    long sum = 0;
+    long sum = choose(nullptr, &space::point::y, &derived::method, 5);
     pthread_t t;
     work(&sum);
     pthread_create(&t, nullptr, work, &sum);
