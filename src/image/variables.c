@@ -203,6 +203,14 @@ bool image_parameter_is_by(image *im, uint64_t pc, unsigned number, unsigned reg
     return false;
 }
 
+/* Its value stands where it is declared. There are many of one name (`value`), so it is asked for with its class. */
+static bool is_of_class(Dwarf_Die *die, const char *name)
+{
+    int tag = dwarf_tag(die);
+    bool is_static = (tag == DW_TAG_variable || tag == DW_TAG_member) && dwarf_hasattr(die, DW_AT_declaration);
+    return is_static && strstr(name, "::") && dwarf_hasattr(die, DW_AT_const_value) && image_is_named(die, name);
+}
+
 /* deep: in namespaces as well, so many levels of them. */
 static bool global_in(reader *r, Dwarf_Die *parent, const char *name, unsigned deep, image_variable *out)
 {
@@ -211,9 +219,10 @@ static bool global_in(reader *r, Dwarf_Die *parent, const char *name, unsigned d
     do {
         /* What is only declared is somewhere else. A definition may leave name and type to its declaration. */
         bool is_it = is_variable(&kid, name) && !dwarf_hasattr(&kid, DW_AT_declaration);
-        if (is_it && locate(r, &kid, out)) return true;
+        if ((is_it || is_of_class(&kid, name)) && locate(r, &kid, out)) return true;
         if (named_in_common(&kid, name, &inner) && locate(r, &inner, out)) return true;
-        if (deep && image_is_space(&kid, false) && global_in(r, &kid, name, deep - 1, out)) return true;
+        bool is_space = deep && image_is_space(&kid, strstr(name, "::") != NULL);
+        if (is_space && global_in(r, &kid, name, deep - 1, out)) return true;
     } while (dwarf_siblingof(&kid, &kid) == 0);
     return false;
 }

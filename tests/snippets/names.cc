@@ -17,6 +17,7 @@ colour paint = colour::green;
 struct point {
     short x, y;
     static int made;
+    static constexpr short few = 9; // nobody defines it
     int sum() const { return x + y; }
 };
 int point::made = 14;

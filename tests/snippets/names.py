@@ -25,7 +25,7 @@ ROWS = (
     ("hit", "static long a, b, c, e, f; a = space::plain; b = space::hidden + hidden; c += space::colour::green == 8;"
      " e = space::second; f = (long)space::paint", {"a": 11, "b": 24, "c": 12, "e": 22, "f": 8}),
     ("hit", "static long a, b, c; a = space::point::made; b = space::counted - space::version::counted; space::point *p = &d->corners[2];"
-     " c = p->y", {"a": 14, "b": 0, "c": 20}),
+     " c = p->y + space::point::few + point::few", {"a": 14, "b": 0, "c": 38}),
     ("hit", "static long a, b, c, e, f, g; static double w; a = d->id; b = d->shared; w = d->weight; c = d->low; e = d->high;"
      " f = d->part[3]; d->high = e; g = d->whole", {"a": None, "b": 42, "w": 2.5, "c": 5, "e": 300, "f": 1, "g": 0x01020304}),
     ("hit", "static long a, b, c, e; if (n == 1) { a = (*d->chosen)(21); b = `overloaded(int)`(4); c = (long)`overloaded(double)`(4.5);"
