@@ -50,6 +50,13 @@ static void usage(FILE *to, live_wish wish)
     else fputs("The report of the tool in process PID, as of now, to FILE or standard output. The tool stays.\n", to);
 }
 
+static int wrong(live_wish wish, const char *what, const char *why)
+{
+    cli_say("%s: %s%s", names[wish], what, why);
+    usage(stderr, wish);
+    return EXIT_USAGE;
+}
+
 /* 0: go on. */
 static int read_arguments(int argc, char **argv, wanted *w)
 {
@@ -60,19 +67,16 @@ static int read_arguments(int argc, char **argv, wanted *w)
             exit(EXIT_OK);
         }
         if (!strcmp(argv[i], "-o") && i + 1 < argc) w->output = argv[++i];
-        else if (*argv[i] != '-' && !process) process = argv[i];
-        else process = "";
-        if (process && !*process) break;
+        else if (*argv[i] == '-') return wrong(w->wish, argv[i], " is no option, or lacks its value");
+        else if (process) return wrong(w->wish, argv[i], " is too much: one process at a time");
+        else process = argv[i];
     }
+    if (!process) return wrong(w->wish, "no process is named", "");
     char *end = NULL;
-    long pid = process && isdigit((unsigned char)*process) ? strtol(process, &end, 10) : 0;
-    if (pid > 0 && pid <= INT_MAX && !*end) {
-        w->pid = (pid_t)pid;
-        return 0;
-    }
-    if (process && *process) cli_say("%s is not the number of a process", process);
-    usage(stderr, w->wish);
-    return EXIT_USAGE;
+    long pid = isdigit((unsigned char)*process) ? strtol(process, &end, 10) : 0;
+    if (pid <= 0 || pid > INT_MAX || *end) return wrong(w->wish, process, " is not the number of a process");
+    w->pid = (pid_t)pid;
+    return 0;
 }
 
 /* Where its report goes, should nothing be said here. */

@@ -210,9 +210,10 @@ static inl_status write_out(what w, const request *r, const trace_file *file, in
     FILE *f = r->output ? fopen(r->output, "we") : stdout;
     if (!f) return inl_fail(e, INL_ERR_ACCESS, "cannot write %s: %s", r->output, strerror(errno));
     inl_status s = show(f, w, r, file, e);
-    bool bad = fflush(f) != 0 || ferror(f);
-    if (r->output) bad |= fclose(f) != 0;
-    if (s == INL_OK && bad) s = inl_fail(e, INL_ERR_SYSTEM, "cannot write %s", r->output ? r->output : "the report");
+    int bad = trace_out_error(f);
+    if (r->output && fclose(f) != 0 && !bad) bad = errno;
+    if (s == INL_OK && bad)
+        s = inl_fail(e, INL_ERR_SYSTEM, "cannot write %s: %s", r->output ? r->output : "the report", strerror(bad));
     return s;
 }
 

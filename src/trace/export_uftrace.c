@@ -65,9 +65,9 @@ static word word_of(const char *name)
 
 static inl_status close_good(FILE *f, const folder *d, inl_error *e)
 {
-    bool bad = ferror(f);
-    bad |= fclose(f) != 0;
-    return bad ? inl_fail(e, INL_ERR_SYSTEM, "cannot write to %s", d->path) : INL_OK;
+    int bad = trace_out_error(f);
+    if (fclose(f) != 0 && !bad) bad = errno;
+    return bad ? inl_fail(e, INL_ERR_SYSTEM, "cannot write to %s: %s", d->path, strerror(bad)) : INL_OK;
 }
 
 /* --- info --- */

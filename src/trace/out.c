@@ -2,7 +2,19 @@
 #include "base/json_text.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <string.h>
+
+int trace_out_error(FILE *f)
+{
+    bool bad = fflush(f) != 0 || ferror(f);
+    if (!bad) return 0;
+    clearerr(f);
+    errno = EIO;
+    fputc('\n', f);
+    fflush(f);
+    return errno;
+}
 
 void trace_put_string(FILE *f, const char *s) { inl_json_text(f, s, ""); }
 

@@ -37,6 +37,10 @@ typedef struct trace_view {
     trace_filter filter;
 } trace_view;
 
+/* All has to be out by now. Why it is not, an errno; 0: it is. A stream keeps no more of an error than that there was
+ * one, so what is lost anyway gets one byte more. */
+int trace_out_error(FILE *);
+
 inl_status trace_put_report(FILE *, const trace_file *, const trace_view *, inl_error *);
 inl_status trace_put_tree(FILE *, const trace_file *, const trace_view *, inl_error *);
 inl_status trace_put_graph(FILE *, const trace_file *, const char *pattern, const trace_view *, inl_error *);

@@ -57,6 +57,10 @@ check 'help of run'            0 'usage: inlay run'          "$inlay" run --help
 check 'help of rewrite'        0 'usage: inlay rewrite'      "$inlay" rewrite --help
 check 'help of attach'         0 'usage: inlay attach'       "$inlay" attach --help
 check 'help of cc'             0 'usage: inlay cc'           "$inlay" cc --help
+check 'detach of none'         2 'detach: no process is named' "$inlay" detach
+check 'detach of two'          2 'detach: 2 is too much'     "$inlay" detach 1 2
+check 'report: no option'      2 'report: -1 is no option'   "$inlay" report -1
+check 'trace: a full disk'     1 'cannot write /dev/full: No space' sh -c '"$0" trace -o "$1" -- true && "$0" trace export html -o /dev/full "$1"' "$inlay" "$scratch/full.trace"
 error 'tools with an argument' 2 'takes no arguments'       "$inlay" tools all
 check 'help of info'           0 'usage: inlay info'         "$inlay" info --help
 check 'help of merge'          0 'usage: inlay merge'        "$inlay" merge --help
