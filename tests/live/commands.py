@@ -254,6 +254,11 @@ class Commands:
                     raise driver.Failed("three hits", *command.said)
             with Command(self.inlay, "break", "-p", process.pid, "-o", "/dev/null", "place", ready="breakpoints") as command:
                 command.end()
+            with Command(self.inlay, "break", "-p", process.pid, "--then=stop", "place", ready="is stopped") as command:
+                time.sleep(0.1)
+                if command.end().count("thread ") > 2:  # one each
+                    raise driver.Failed("a stopped process comes nowhere", *command.said)
+                process.send_signal(signal.SIGCONT)
             with Command(self.inlay, "break", "-p", process.pid, "place", ready="breakpoints") as command:
                 command.process.stdout.close()
                 if command.process.wait(LIMIT) != 1:

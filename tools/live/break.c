@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const char usage[] =
     "usage: inlay break [OPTIONS] -p PID 'POINT [if CONDITION]'\n"
@@ -317,6 +318,28 @@ static void print_json(const inlay_event *e, const inlay_stack_frame *frames, un
     inlay_json_end();
 }
 
+static char state_of(int pid)
+{
+    char path[64], line[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "re");
+    if (f && !fgets(line, sizeof line, f)) *line = 0;
+    if (f) fclose(f);
+    const char *name_ends = strrchr(line, ')');
+    return name_ends && name_ends[1] ? name_ends[2] : 0;
+}
+
+/* The signal reaches the threads one after the other, and those that still run would come here again and again. Of a
+ * first thread that has ended nothing can be seen. */
+static void stop(int pid)
+{
+    enum { PATIENCE = 1000 };
+    const struct timespec step = {.tv_nsec = 1000 * 1000};
+    if (kill(pid, SIGSTOP) != 0) return;
+    for (int tries = 0; tries < PATIENCE && !strchr("TtZX", state_of(pid)); tries++) nanosleep(&step, NULL);
+    command_say(&command, "process %d is stopped; kill -CONT %d lets it go on", pid, pid);
+}
+
 /* False: no more are wanted. */
 static bool is_hit(const inlay_event *e)
 {
@@ -329,8 +352,7 @@ static bool is_hit(const inlay_event *e)
     (command.json ? print_json : print_text)(e, frames, count);
     bool is_read = command_flush(); /* nobody may read on */
     bool goes_on = is_read && strcmp(then, "detach") && !(most && hits >= most);
-    if (!strcmp(then, "stop") && pid && kill(pid, SIGSTOP) == 0)
-        command_say(&command, "process %d is stopped; kill -CONT %d lets it go on", pid, pid);
+    if (!strcmp(then, "stop") && pid) stop(pid);
     if (goes_on) inlay_event_resume(e);
     return goes_on; /* letting the process go lets the thread go */
 }
