@@ -21,6 +21,7 @@ static bool note_one(image_lines *l, Dwarf_Die *die, unsigned deep)
     case DW_TAG_formal_parameter:
     case DW_TAG_constant:
     case DW_TAG_enumerator: return note(l, die);
+    case DW_TAG_member: return !dwarf_hasattr(die, DW_AT_const_value) || note(l, die);
     case DW_TAG_common_block:
     case DW_TAG_enumeration_type: return note_in(l, die, deep);
     default: return !deep || !image_is_space(die, true) || note_in(l, die, deep - 1);
