@@ -7,10 +7,10 @@
  *
  *     convention   next to no procedure reaches memory through a register that calls keep without having set it: C
  *                  code saves such a register before it uses it, run times keep their roots, heaps and threads there
- *     links        many calls lead right to code of the described rest: a linker has put them together, while built-ins
- *                  reach C code through tables and adapters
- *     no offsets   nowhere in the data stand distances between the addresses behind its calls, one a record, ascending:
- *                  what a run time would look them up by
+ *     links        many calls lead right to code of the described rest, or from there (musl's C library in Rust's
+ * static programs calls nobody else's): a linker has put them together, while built-ins reach C code, and are reached,
+ * through tables and adapters no offsets   nowhere in the data stand distances between the addresses behind its calls,
+ * one a record, ascending: what a run time would look them up by
  *
  * What is small or has few calls is not asked about: what linkers and C libraries put between procedures.
  */
@@ -61,19 +61,36 @@ static bool keeps_convention(const move_work *w, const stretch *s)
     return relying * few <= s->behind - s->first;
 }
 
-/* --- where its calls lead --- */
+/* --- where its calls lead, and who calls it --- */
+
+/* The target of the direct call that ends the block; 0: none does. */
+static uint64_t called_by(const cfg_program *p, const cfg_block *b)
+{
+    const uint8_t *bytes;
+    isa_insn in = {0};
+    if (!(b->flags & CFG_BLOCK_CALL) || image_bytes(p->image, b->addr, &bytes) < b->size) return 0;
+    for (uint32_t at = 0; at < b->size; at += in.len)
+        if (p->isa->decode(bytes + at, b->size - at, b->addr + at, &in) > ISA_UNKNOWN) return 0;
+    return in.flow == ISA_FLOW_CALL ? in.target : 0;
+}
 
 /* The call at a block's end: does it lead to a procedure outside, which is described or an import's stub? */
 static bool calls_described(const cfg_program *p, const stretch *s, const cfg_block *b)
 {
-    const uint8_t *bytes;
-    isa_insn in = {0};
-    if (!(b->flags & CFG_BLOCK_CALL) || image_bytes(p->image, b->addr, &bytes) < b->size) return false;
-    for (uint32_t at = 0; at < b->size; at += in.len)
-        if (p->isa->decode(bytes + at, b->size - at, b->addr + at, &in) > ISA_UNKNOWN) return false;
-    if (in.flow != ISA_FLOW_CALL || in.target - s->addr < s->end - s->addr) return false;
-    uint32_t to = cfg_proc_covering(p, in.target);
-    return to != CFG_NONE && (p->procs[to].flags & CFG_PROC_PLT || image_unwind_at(p->image, in.target));
+    uint64_t target = called_by(p, b);
+    if (!target || target - s->addr < s->end - s->addr) return false;
+    uint32_t to = cfg_proc_covering(p, target);
+    return to != CFG_NONE && (p->procs[to].flags & CFG_PROC_PLT || image_unwind_at(p->image, target));
+}
+
+/* Calls from the described rest, as far as `enough`. */
+static uint64_t count_callers(const cfg_program *p, const stretch *s, uint64_t enough)
+{
+    uint64_t found = 0;
+    for (uint32_t k = 0; k < p->block_count && found < enough; k++)
+        found += called_by(p, &p->blocks[k]) - s->addr < s->end - s->addr &&
+                 image_unwind_at(p->image, p->blocks[k].addr);
+    return found;
 }
 
 /* --- distances between the addresses behind its calls --- */
@@ -205,9 +222,11 @@ static numbers count_calls(const cfg_program *p, const stretch *s)
 static bool is_compiled(const move_work *w, const stretch *s, const numbers *n, bool *is)
 {
     enum { some = 16 };
+    const uint64_t enough = (n->calls + some - 1) / some;
     returns r;
     *is = false;
-    if (n->linked * some < n->calls || !keeps_convention(w, s)) return true;
+    if (!keeps_convention(w, s)) return true;
+    if (n->linked < enough && n->linked + count_callers(move_cfg(w), s, enough - n->linked) < enough) return true;
     bool ok = find_returns(move_cfg(w), s, &r);
     *is = ok && !data_hold_distances(move_cfg(w), &r);
     free_returns(&r);

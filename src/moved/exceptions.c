@@ -71,14 +71,18 @@ static uint64_t lsda_from(const image_search *s, uint64_t row, uint64_t *begin)
     return ~0ull;
 }
 
+uint64_t moved_index_size(uint64_t header)
+{
+    enum { HEAD = 12, ROW = 8 };
+    return HEAD + *(const uint32_t *)(header + HEAD - 4) * (uint64_t)ROW;
+}
+
 /* Exception tables are written in the order of the code that they are for. */
 static uint64_t begin_by_lsda(const tables *t, uint64_t lsda)
 {
-    enum { HEAD = 12, ROW = 8 };
-    const uint64_t count = *(const uint32_t *)(t->header + HEAD - 4);
     image_search s;
     uint64_t begin = 0;
-    if (!image_search_at(bytes(t->header, t->header + HEAD + count * ROW), &s) || lsda >= s.frame) return 0;
+    if (!image_search_at(bytes(t->header, t->header + moved_index_size(t->header)), &s) || lsda >= s.frame) return 0;
     uint64_t row = INL_FIRST(s.count, k, lsda_from(&s, k, &begin) >= lsda);
     return row < s.count && lsda_from(&s, row, &begin) == lsda ? begin : 0;
 }

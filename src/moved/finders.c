@@ -130,26 +130,28 @@ static void find_names_to(void *const *addresses, int count, int fd)
     next_names_to(old_places(addresses, count, room), count, fd);
 }
 
-/* As if it were one more image. */
-static int show(uint64_t bias, uint64_t text, uint64_t text_size, uint64_t unwind,
-                int (*each)(struct dl_phdr_info *, size_t, void *), void *arg)
+/* As if it were one more image, which begins with this code: LLVM's unwinder passes over images that are loaded behind
+ * what it looks for, and reads no more of a table than its header's size. */
+static int show(uint64_t text, uint64_t text_size, uint64_t unwind, int (*each)(struct dl_phdr_info *, size_t, void *),
+                void *arg)
 {
+    const uint64_t unwind_size = moved_index_size(unwind);
     const ElfW(Phdr) ph[] = {
-        {.p_type = PT_LOAD,
-         .p_flags = PF_R | PF_X,
-         .p_vaddr = text - bias,
-         .p_filesz = text_size,
-         .p_memsz = text_size},
-        {.p_type = PT_GNU_EH_FRAME, .p_flags = PF_R, .p_vaddr = unwind - bias},
+        {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = text_size, .p_memsz = text_size},
+        {.p_type = PT_GNU_EH_FRAME,
+         .p_flags = PF_R,
+         .p_vaddr = unwind - text,
+         .p_filesz = unwind_size,
+         .p_memsz = unwind_size},
     };
-    struct dl_phdr_info info = {.dlpi_addr = bias, .dlpi_name = "", .dlpi_phdr = ph, .dlpi_phnum = 2};
+    struct dl_phdr_info info = {.dlpi_addr = text, .dlpi_name = "", .dlpi_phdr = ph, .dlpi_phnum = 2};
     return each(&info, sizeof info, arg);
 }
 
 static int show_image(const move_live_image *told, int (*each)(struct dl_phdr_info *, size_t, void *), void *arg)
 {
     const move_boot_links *l = &told->links;
-    return show(l->bias, l->text + l->bias, l->text_size, told->unwind, each, arg);
+    return show(l->text + l->bias, l->text_size, told->unwind, each, arg);
 }
 
 static int iterate(int (*each)(struct dl_phdr_info *, size_t, void *), void *arg)
@@ -165,8 +167,7 @@ static int iterate(int (*each)(struct dl_phdr_info *, size_t, void *), void *arg
         if (l->told.unwind) answer = show_image(&l->told, each, arg);
     for (uint64_t k = 0; k < moved_pieces_now.count && !answer; k++) {
         const moved_piece *p = &moved_pieces_now.all[k];
-        if (p->image.text_size && p->unwind)
-            answer = show(p->image.bias, p->image.text, p->image.text_size, p->unwind, each, arg);
+        if (p->image.text_size && p->unwind) answer = show(p->image.text, p->image.text_size, p->unwind, each, arg);
     }
     return answer;
 }

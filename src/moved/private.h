@@ -355,6 +355,7 @@ uint64_t moved_old_word(uint64_t word); /* as moved_back, and what exceptions ke
 /* What the registers, the stack up to `end` and vector registers in the slot hold of unwind tables of new code for
  * which there is no counterpart in old tables: a number that such words yield, 0: there are none. */
 uint64_t moved_unwinds(const weave_context *, uint64_t end, uint64_t slot);
+uint64_t moved_index_size(uint64_t header); /* of the search table of new code (.eh_frame_hdr) that stands there */
 
 /* --- walks.c, <isa>/walks.S: what takes the place of an unwinder's procedures (finders.c) --- */
 uint64_t moved_find_ip(void *context);

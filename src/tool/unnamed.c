@@ -15,7 +15,7 @@ enum {
     UNWIND_AT = 32,  /* of the table in what _dl_find_object fills in */
     ENCODING_AT = 3, /* in the header of an unwind table: of its search table, */
     ENCODING = 0x3b, /* which is of four bytes, signed, relative to the header */
-    ARGUMENTS = 8,   /* instructions in front of a call that may make them, */
+    ARGUMENTS = 8,   /* instructions in front of a call that may hand over where the table is wanted, */
     RESULTS = 14,    /* and behind it that may look at what came */
 };
 
@@ -121,18 +121,18 @@ static uint64_t named_code(const search *s, const isa_insn *in)
     return r && r->addr == found ? found : 0;
 }
 
+/* Compilers set a call's arguments up between what else they do: any of a straight run's instructions may be in front.
+ */
 static void note_calls(search *s, uint64_t range)
 {
     uint64_t named = 0;
-    size_t at = 0;
     bool compares = false;
     for (size_t i = 0; i < s->insns.count; i++) {
         const isa_insn *in = &s->insns.items[i];
         uint64_t found = named_code(s, in);
         compares |= has_number(s, in, PT_GNU_EH_FRAME);
-        if (found) named = found, at = i;
-        if (named && in->flow == ISA_FLOW_CALL && i - at <= ARGUMENTS &&
-            !inl_vec_push(&s->calls, ((call){named, in->target})))
+        if (found) named = found;
+        if (named && in->flow == ISA_FLOW_CALL && !inl_vec_push(&s->calls, ((call){named, in->target})))
             s->disputed = true;
         if (in->flow != ISA_FLOW_NEXT) named = 0;
     }

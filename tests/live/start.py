@@ -183,6 +183,16 @@ class Started:
         if done.status != 1 or b"neither _dl_find_object nor dl_iterate_phdr" not in done.stderr:
             raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
 
+    def lists(self):
+        """An unwinder that goes by the list of images as LLVM's does finds the tables of new code, names or no names."""
+        for names in ([], ["-s"]):
+            program = f"{self.folder}/asks"
+            flags = ["-O1", "-static-pie", "-nostdlib", "-fno-stack-protector", *names]
+            if driver.run(["gcc", *flags, f"{HERE}/asks.c", "-o", program], LIMIT).status:
+                raise Failed("compile")
+            if self.same([program]).status:
+                raise Failed("it does not find itself")
+
     def few(self):
         """A tool that inserts into one procedure, and asks for no others: what unwinds is hooked all the same."""
         program, tool = f"{self.folder}/few", f"{self.folder}/few-tool"
@@ -289,7 +299,7 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("start", options) as results:
         started = Started(options, results.folder)
-        for name in ("waits", "steps", "state", "nameless", "ends", "linker_fails", "before_main",
+        for name in ("waits", "steps", "state", "nameless", "lists", "ends", "linker_fails", "before_main",
                      "threads_unnamed", "fails", "follows", "ended_early", "terminal", "many_arguments", "unknown_image"):
             if driver.chosen(name, options):
                 results.check(name, getattr(started, name))

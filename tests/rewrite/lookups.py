@@ -7,7 +7,7 @@
   records    the same by hand: addresses behind calls in data, one a record
   offsets    offsets of return addresses, in code that no unwind table describes: that shows by the table; where it is
              not in order, by a register of the run time's own (roots), by calls through pointers alone (apart)
-  compiled   C code without unwind tables, linked with a C library that has them, is as good as any other
+  compiled   C code without unwind tables, linked with a C library that has them, is as good as any other, whoever calls whom
   stacks     the same in a program without unwind tables, whose code checks a stack of its own
   pieces     stacks that grow by pieces (-fsplit-stack), which are left on a way of their own
   saved      a run that was saved as a program (GCL's, old Emacs's) is refused: its heap must begin where new code would lie
@@ -136,6 +136,26 @@ static void last(char *s, int k) { total += (int)strlen(s) + k; }
 @steps@
 int main(int argc, char **argv) { for (int i = 0; i < 60; i++) step0("text", i + argc); printf("%d\\n", total); return 0; }
 """
+
+
+# Procedures that call nobody else's, without unwind tables.
+CALLED = """
+#define STEP(n, next) int next(int, int); int step##n(int a, int k) { \\
+    int s = a; \\
+    for (int i = 1; i < k; i++) s = s % (i + n) * 31 + (s >> i) + i * n; \\
+    return k < 0 ? s : s ^ next(s, k - 1) + next(a ^ s, k - 40); }
+@steps@
+int last(int a, int k) { return a + k; }
+"""
+
+
+def called():
+    """The rest, which has tables, calls many of them: what it is in, and they."""
+    callers = "".join(f"int step{i}(int, int);\n" for i in range(40))
+    calls = "".join(f"    s += step{i}(argc, {i % 7 + 3});\n" for i in range(40))
+    main = f"#include <stdio.h>\n{callers}int main(int argc, char **argv) {{\n    int s = 0;\n{calls}    printf(\"%d\\n\", s);\n}}\n"
+    steps = [f"STEP({i}, {f'step{i + 1}' if i < 39 else 'last'})" for i in range(40)]
+    return main, CALLED.replace("@steps@", "\n".join(steps))
 
 
 def compiled():
@@ -297,9 +317,14 @@ class Test:
         if " 0 lost" not in said:
             raise Failed(f"natively: {said}")
 
-    def c_code(self, name, flags):
+    def c_called(self, name, flags, bare):
+        main, steps = called()
+        self.run("gcc", "-O2", *flags, *bare, "-c", self.write("steps.c", steps), "-o", "steps.o")
+        self.c_code(name, [*flags, "-static", f"{self.root}/steps.o"], main)
+
+    def c_code(self, name, flags, source):
         """All of it moves."""
-        self.run("gcc", "-O2", *flags, self.write(f"{name}.c", compiled()), "-o", name)
+        self.run("gcc", "-O2", *flags, self.write(f"{name}.c", source), "-o", name)
         for tool in ("null", "inscount"):
             self.same(name, tool, "")
         with open(f"{self.root}/{name}.json") as f:
@@ -386,7 +411,8 @@ def cases(test):
         for kind in ("roots", "apart"):
             yield f"{kind}{form}", lambda f=flags, n=f"{kind}{form}", k=kind: test.by_hand(
                 n, by_offsets(k, ordered=False), [*f, "-static"], "no unwind table describes")
-        yield f"compiled{form}", lambda f=flags, n=f"compiled{form}": test.c_code(n, [*f, *bare, "-static"])
+        yield f"compiled{form}", lambda f=flags, n=f"compiled{form}": test.c_code(n, [*f, *bare, "-static"], compiled())
+        yield f"compiled-called{form}", lambda f=flags, n=f"compiled-called{form}": test.c_called(n, f, bare)
         yield f"stacks{form}", lambda f=flags, n=f"stacks{form}": test.by_hand(
             n, by_offsets("stacks"), [*f, *bare], "stacks of its own")
     named = ".data\n.globl mono_aot_file_info\n.type mono_aot_file_info, @object\nmono_aot_file_info: .quad 1\n"
