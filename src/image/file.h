@@ -151,7 +151,8 @@ const char *image_string(const image_strings *s, uint64_t offset); /* or NULL */
 size_t image_find_build_id(const uint8_t *notes, size_t size, uint8_t id[64]);
 size_t image_view_build_id(const image_view *v, uint8_t id[64]); /* from its notes; 0: none */
 /* To decompress a section, libelf changes its header where it stands: those pages become writable,
- * private ones. What it changes (size and one flag of .debug_* sections) nobody else here looks at. */
+ * private ones. What it changes there (size and one flag of .debug_* sections) is put back where others look at the
+ * file. */
 bool image_view_make_sections_writable(const image_view *v);
 /* Maps a regular file; NULL with errno. */
 void *image_map_file(const char *path, size_t *size);

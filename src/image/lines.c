@@ -96,6 +96,22 @@ static void read_shared(image_lines *l)
         if (!inl_vec_push(&l->trees, die)) return;
 }
 
+/* Reading them changes headers of sections, which may lie in a segment: what is compared with a process's memory is the
+ * file. libdw looks at them at its beginning alone. */
+static void begin_dwarf(image *im, image_lines *l, const image_view *v)
+{
+    uint8_t *headers = (uint8_t *)(uintptr_t)v->data + v->header.e_shoff;
+    size_t size = v->section_count * sizeof(Elf64_Shdr);
+    void *as_they_were = malloc(size);
+    if (!as_they_were) return;
+    memcpy(as_they_were, headers, size);
+    l->elf = elf_memory((char *)(uintptr_t)v->data, v->size);
+    if (l->elf) l->package = image_package_open(im, l->elf);
+    if (l->elf) l->dwarf = dwarf_begin_elf(l->elf, DWARF_C_READ, NULL);
+    memcpy(headers, as_they_were, size);
+    free(as_they_were);
+}
+
 static void open_lines(image *im)
 {
     const image_view *v = &im->view;
@@ -104,9 +120,7 @@ static void open_lines(image *im)
     if (v->data != im->copy && !image_view_make_sections_writable(v)) return;
     image_lines *l = im->lines = calloc(1, sizeof *l);
     if (!l) return;
-    l->elf = elf_memory((char *)(uintptr_t)v->data, v->size);
-    if (l->elf) l->package = image_package_open(im, l->elf);
-    if (l->elf) l->dwarf = dwarf_begin_elf(l->elf, DWARF_C_READ, NULL);
+    begin_dwarf(im, l, v);
     if (l->dwarf) l->shared = image_shared_open(v, v == &im->debug ? im->debug_path : im->path, l->dwarf);
     if (l->dwarf) read_units(l), read_shared(l);
 }

@@ -1,10 +1,12 @@
 /* Source lines, compared with addr2line: in the file itself, compressed, in separate debug files. */
 #include "image_sample.h"
+#include "image/file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -38,6 +40,17 @@ static size_t compare(image *im, const char *debug_path, const char *proc)
     return known;
 }
 
+/* Headers of sections are in a segment in some programs (Go's), which memory is compared with. */
+static void assert_as_file(const image *im, const char *path)
+{
+    size_t size;
+    void *map = image_map_file(path, &size);
+    assert_non_null(map);
+    assert_int_equal(im->view.size, size);
+    assert_memory_equal(im->view.data, map, size);
+    munmap(map, size);
+}
+
 static void check_build(const char *compiler, const char *name, const char *flags)
 {
     const char *path = sample_build(compiler, name, "c", sample_c, flags);
@@ -52,6 +65,7 @@ static void check_build(const char *compiler, const char *name, const char *flag
     assert_string_equal(strrchr(file, '.'), ".c");
     assert_false(image_line_at(im, 0, &file, &line));
     assert_false(image_line_at(im, ~0ull, &file, &line));
+    assert_as_file(im, path);
     image_close(im);
 }
 
