@@ -35,7 +35,7 @@
 #include <elf.h>
 #include <string.h>
 
-enum { BY_DATA = 1, BY_STRETCH, BY_STACK, BY_FENCE, BY_PIECES, BY_PROFILE, BY_SECTION };
+enum { BY_DATA = 1, BY_STRETCH, BY_STACK, BY_FENCE, BY_PIECES, BY_PROFILE, BY_SECTION, BY_SLEDS };
 
 /* --- whole images --- */
 
@@ -283,6 +283,7 @@ bool move_find_lookups(move_work *w)
     if (!w->looked_up) return false;
     if (p->proc_count == 0) return true;
     move_find_fenced(w, w->looked_up, BY_FENCE);
+    move_find_sleds(w, w->looked_up, BY_SLEDS);
     look_at_relocations(w);
     if (image_type(p->image) == ET_EXEC && look_at_words(w, false) >= by_chance(p)) look_at_words(w, true);
     bool good = move_judge_stretches(w, BY_STRETCH) && look_for_stacks(w);
@@ -347,6 +348,7 @@ const char *move_lookups_of_proc(move_work *w, uint32_t proc)
         return "no unwind table describes it nor what lies around it: something may look its return addresses up";
     case BY_STACK: return "it belongs to a run time with stacks of its own, which may look its return addresses up";
     case BY_FENCE: return "it lies between fences of traps: something translates it for others to run";
+    case BY_SLEDS: return "the program may write calls into it while it runs (XRay)";
     case BY_PIECES:
         return "its stack grows by pieces (-fsplit-stack): what it calls for that goes on behind where it would return "
                "to";

@@ -13,6 +13,7 @@
   saved      a run that was saved as a program (GCL's, old Emacs's) is refused: its heap must begin where new code would lie
   profiled   who calls whom is counted (-pg) by return addresses: the profile is that of the original, live too
   sections   code asks whether it was called from a section of its own (gperftools): it was, live too
+  sleds      the program writes calls into its procedures where a section says (clang's -fxray-instrument)
   node       (with --large) V8's built-ins, in a node that was stripped
 
 Prints N passed, N failed at the end.
@@ -162,6 +163,36 @@ def compiled():
     steps = [f"STEP({i}, {f'step{i + 1}' if i < 39 else 'last'})" for i in range(40)]
     return COMPILED.replace("@steps@", "\n".join(reversed(steps)))
 
+
+# A sled at the entry of a procedure, its record, and a run time that writes a call into it.
+SLEDS = """
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+struct record { int64_t place, procedure; uint8_t kind, always, version, none[13]; };
+extern struct record begin[] __asm__("sleds_begin");
+extern char enter[];
+int entered, work(int n);
+__asm__(".text\\n.globl work\\n.type work, @function\\nwork: .cfi_startproc\\n.Lsled: .byte 0xeb, 9, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0\\n"
+        "  lea 3(%rdi, %rdi), %eax\\n  cmp $9, %edi\\n  ja 1f\\n  inc %eax\\n1: ret\\n  .cfi_endproc\\n.size work, . - work\\n"
+        ".p2align 6\\n.globl enter\\n.type enter, @function\\nenter: .cfi_startproc\\n  add %r10d, entered(%rip)\\n  ret\\n  .cfi_endproc\\n.size enter, . - enter\\n"
+        ".section xray_instr_map, \\"a\\"\\nsleds_begin:\\n1: .quad .Lsled - 1b\\n2: .quad work - 2b\\n.byte 0, 1, 2\\n.zero 13\\n.text\\n");
+int main(void)
+{
+    char *place = (char *)&begin->place + begin->place, *page = (char *)((uintptr_t)place & ~4095ul);
+    int sum = 0, distance = (int)(enter - (place + 11)), number = 5;
+    for (int i = 0; i < 20; i++) sum += work(i);
+    mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
+    memcpy(place + 2, &number, 4);
+    place[6] = (char)0xe8;
+    memcpy(place + 7, &distance, 4);
+    memcpy(place, "\\x41\\xba", 2);
+    for (int i = 0; i < 20; i++) sum += work(i);
+    printf("%d %d\\n", sum, entered);
+    return 0;
+}
+"""
 
 # A thread's stack and a loop's call, which need more pieces.
 PIECES = """
@@ -333,6 +364,11 @@ class Test:
         if told:
             raise Failed(f"{len(told)} procedures are left", *told[:4])
 
+    def sleds(self):
+        self.run("gcc", "-O1", self.write("sleds.c", SLEDS), "-o", "sleds")
+        for tool in ("null", "bbcount"):
+            self.same("sleds", tool, "the program may write calls into it")
+
     def pieces(self, name, flags):
         self.run("gcc", "-fsplit-stack", *flags, self.write(f"{name}.c", PIECES), "-o", name, "-lpthread")
         for tool in ("null", "bbcount"):
@@ -421,6 +457,7 @@ def cases(test):
     yield "pieces", lambda: test.pieces("pieces", ["-O2"])
     yield "pieces_stripped", lambda: test.pieces("pieces_stripped", ["-O1", "-s"])
     yield "saved", test.saved
+    yield "sleds", test.sleds
     if shutil.which("rustc"):
         yield "shown", test.shown
     for form, flags in (("", ["-s"]), ("_static", ["-static"])):
