@@ -308,9 +308,10 @@ static inl_status check_empty(const live_process *p, inl_error *e)
             "process %d is confined: its filter of system calls (seccomp) may forbid what a tool needs, which "
             "would end it; start it under the tool instead (inlay run, inlay rewrite)",
             p->pid);
-    uint64_t base = inl_own_base();
+    const uint64_t base = inl_own_base();
+    const bool goes_there = base == MOVE_TOOL_BASE || base == MOVE_TOOL_HIGH; /* or lies anywhere, and so will not */
     for (size_t i = 0; i < p->mappings.count; i++)
-        if (overlaps(base, base + INL_PAGE, &p->mappings.items[i]) ||
+        if ((goes_there && overlaps(base, base + INL_PAGE, &p->mappings.items[i])) ||
             overlaps(MOVE_LIVE_BASE, MOVE_REGION_HIGH, &p->mappings.items[i]))
             return refuse_full(p, p->mappings.items[i].low, e);
     return INL_OK;

@@ -132,12 +132,16 @@ static inl_status nothing(pid_t pid, inl_error *e)
     return inl_fail(e, INL_ERR_NOT_FOUND, "process %d has no tool inside, and no mutator's code", pid);
 }
 
+static bool is_at(int mem, uint64_t place, move_told *out)
+{
+    return read_at(mem, place, out, sizeof *out) && out->magic == MOVE_TOLD_MAGIC;
+}
+
 static inl_status read_all(int mem, pid_t pid, live_told *t, inl_error *e)
 {
     enum { MOST = 1 << 16 };
     move_told *r = t->record;
-    if ((!read_at(mem, MOVE_TOLD_BASE, r, sizeof *r) || r->magic != MOVE_TOLD_MAGIC) &&
-        (!read_at(mem, MOVE_TOLD_JIT, r, sizeof *r) || r->magic != MOVE_TOLD_MAGIC))
+    if (!is_at(mem, MOVE_TOLD_BASE, r) && !is_at(mem, MOVE_TOLD_JIT, r) && !is_at(mem, MOVE_TOLD_OTHER, r))
         return nothing(pid, e);
     if (r->layout != sizeof *r || r->range_count > MOST)
         return inl_fail(e, INL_ERR_UNSUPPORTED,

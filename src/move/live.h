@@ -32,6 +32,7 @@ typedef struct move_live_thread {
 /* --- what tells of a tool in a process, for whoever comes later --- */
 #define MOVE_TOLD_BASE  0x550800000000ull /* a move_told */
 #define MOVE_TOLD_JIT   0x7ee000000000ull /* one of a tool under the JIT engine: above where such lie (tool/places.c) */
+#define MOVE_TOLD_OTHER 0x5ff000000000ull /* ... where the program has something there: below where tools lie then */
 #define MOVE_ASK_BASE   0x550c00000000ull /* a move_ask, while somebody asks */
 #define MOVE_TOLD_MAGIC 0x31766c79616c6e69ull
 

@@ -28,6 +28,15 @@ bool run_is_ours(uint64_t low, uint64_t high)
     return ours;
 }
 
+uint64_t run_ours_begins(uint64_t low, uint64_t high)
+{
+    inl_lock_take(&run_here.owned_lock);
+    size_t i = inl_ranges_behind(&run_here.owned, low);
+    uint64_t at = i < run_here.owned.count && run_here.owned.items[i].low < high ? run_here.owned.items[i].low : high;
+    inl_lock_release(&run_here.owned_lock);
+    return at;
+}
+
 uint64_t run_ours_ends(uint64_t at, uint64_t high, uint64_t *next)
 {
     inl_lock_take(&run_here.owned_lock);

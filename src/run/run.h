@@ -232,6 +232,7 @@ bool run_is_ours(uint64_t low, uint64_t high);
 void run_own_locked(uint64_t low, uint64_t high, bool add); /* registers Inlay's own ranges; the lock is held */
 /* The end of what is Inlay's at `at` (`at` itself where nothing is), at most `high`; *next: where more of it begins. */
 uint64_t run_ours_ends(uint64_t at, uint64_t high, uint64_t *next);
+uint64_t run_ours_begins(uint64_t low, uint64_t high); /* of the first that [low, high) touches; `high`: of none */
 
 /* --- syscall.c --- */
 /* Carries out the system call in t->ctx (rax = number; ctx.pc behind it; leave_arg = its address). */

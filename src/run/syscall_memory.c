@@ -116,6 +116,51 @@ void run_memory_begin(void)
     run_here.may_imply_exec = !sys_failed(personality) && personality & READ_IMPLIES_EXEC;
 }
 
+/* --- where the kernel has chosen --- */
+
+/* Room below what is ours there. Of the tool's region Inlay has mapped a little so far, and the kernel knows of no
+ * more: a large mapping gets what is left of it, where the program could neither protect nor unmap it. 0: there is
+ * none. */
+static uint64_t other_room(uint64_t low, uint64_t size)
+{
+    enum { FASTER = 8 };              /* the further down, the larger are the steps: by an eighth of themselves */
+    const uint64_t unit = 1ull << 30; /* of the largest pages */
+    uint64_t at = run_ours_begins(low, low + size), step = (size + unit - 1) & -unit;
+    for (; at > step + unit; step += step / FASTER) {
+        at = (at - step) & -unit;
+        if (overlaps_ours(at, size)) continue;
+        long p = sys_call(SYS_mmap, (long)at, (long)size, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (p == (long)at) return at;
+        if (!sys_failed(p)) sys_call2(SYS_munmap, p, (long)size); /* before Linux 4.17 it is a hint */
+    }
+    return 0;
+}
+
+static long map_elsewhere(const weave_context *c, uint64_t chosen)
+{
+    uint64_t size = inl_page_up(run_arg(c, 1));
+    sys_call2(SYS_munmap, (long)chosen, (long)size);
+    uint64_t at = other_room(chosen, size);
+    if (!at) return refuse(chosen, size);
+    inl_log(INL_LOG_SYSCALL, "mmap of %#lx bytes goes to %#lx, not into the tool's region", (long)size, (long)at);
+    long flags = (long)((run_arg(c, 3) & ~(uint64_t)MAP_FIXED_NOREPLACE) | MAP_FIXED);
+    long answer = sys_call(SYS_mmap, (long)at, (long)run_arg(c, 1), (long)run_arg(c, 2), flags, (long)run_arg(c, 4),
+                           (long)run_arg(c, 5));
+    if (sys_failed(answer)) sys_call2(SYS_munmap, (long)at, (long)size);
+    return answer;
+}
+
+/* What has been moved there moves on; it stays where there is no other room. */
+static long move_elsewhere(uint64_t chosen, uint64_t size)
+{
+    uint64_t at = other_room(chosen, size);
+    if (!at) return (long)chosen;
+    long answer = sys_call(SYS_mremap, (long)chosen, (long)size, (long)size, MREMAP_MAYMOVE | MREMAP_FIXED, (long)at,
+                           0);
+    return sys_failed(answer) ? (long)chosen : answer;
+}
+
 static long do_mmap(run_thread *t, weave_context *c)
 {
     (void)t;
@@ -129,6 +174,8 @@ static long do_mmap(run_thread *t, weave_context *c)
         answer = refuse(addr, size);
     } else {
         answer = pass_now(c);
+        if (!sys_failed(answer) && overlaps_ours((uint64_t)answer, inl_page_up(size)))
+            answer = map_elsewhere(c, (uint64_t)answer);
         if (!sys_failed(answer))
             tell_mapped((uint64_t)answer, inl_page_up(size), prot, flags, (int)run_arg(c, 4), run_arg(c, 5));
     }
@@ -198,6 +245,8 @@ static long do_mremap(run_thread *t, weave_context *c)
         if (flags & MREMAP_FIXED) may_lose_vdso(run_arg(c, 4), size);
         if (watch()) watch()->moves(old, old + old_size);
         answer = pass_now(c);
+        if (!sys_failed(answer) && overlaps_ours((uint64_t)answer, size))
+            answer = move_elsewhere((uint64_t)answer, size);
         if (!sys_failed(answer)) {
             if (old_size && !(flags & MREMAP_DONTUNMAP)) tell_unmapped(old, old_size);
             else if (old_size && watch()) watch()->changed(old, old + old_size);

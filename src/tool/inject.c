@@ -76,27 +76,47 @@ inl_status inject_map_or_fail(injection *in, uint64_t at, uint64_t size, int pro
                        strerror(sys_failed(answer) ? (int)-answer : EINVAL));
 }
 
-/* Reserves the first part of a region: stack, guards, image. */
-inl_status inject_reserve(injection *in, uint64_t stack_size, inl_error *e)
+/* What is kept of a region from the beginning: stack, guards, image. */
+static uint64_t first_part(uint64_t stack_size) { return INL_PAGE + stack_size + INL_PAGE + image_size(); }
+
+/* *answer: where it lies, or -errno. */
+static inl_status reserve(injection *in, uint64_t low, uint64_t stack_size, long *answer, inl_error *e)
 {
-    uint64_t size = INL_PAGE + stack_size + INL_PAGE + image_size();
-    long answer = 0;
-    for (int i = 0; i < TRIES; i++) {
-        inject_choose_region(&in->low, &in->high);
-        in->low += (uint64_t)i * (image_size() + (16 << 20));
-        inl_status s = map(in, in->low, size, PROT_NONE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0, &answer, e);
-        if (s != INL_OK) return s;
-        if (answer == (long)in->low) {
-            in->stack_low = in->low + INL_PAGE;
-            in->stack_high = in->stack_low + stack_size;
-            in->image = in->stack_high + INL_PAGE;
-            return INL_OK;
-        }
-        if (answer == -ENOMEM) break;
-    }
+    inl_status s = map(in, low, first_part(stack_size), PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0, answer, e);
+    in->stack_low = low + INL_PAGE;
+    in->stack_high = in->stack_low + stack_size;
+    in->image = in->stack_high + INL_PAGE;
+    return s;
+}
+
+static inl_status no_room(inl_error *e)
+{
     return inl_fail(e, INL_ERR_NO_MEMORY,
                     "out of address space: no room for the tool beside the program (see ulimit -v)");
+}
+
+inl_status inject_reserve(injection *in, uint64_t stack_size, inl_error *e)
+{
+    long answer = 0;
+    for (int i = 0; i < TRIES && answer != -ENOMEM; i++) {
+        inject_choose_region(&in->low, &in->high);
+        in->low += (uint64_t)i * (image_size() + (16 << 20));
+        inl_status s = reserve(in, in->low, stack_size, &answer, e);
+        if (s != INL_OK || answer == (long)in->low) return s;
+    }
+    return no_room(e);
+}
+
+inl_status inject_reserve_at(injection *in, uint64_t low, uint64_t high, uint64_t stack_size, inl_error *e)
+{
+    long answer = 0;
+    inl_status s = reserve(in, low, stack_size, &answer, e);
+    if (s != INL_OK) return s;
+    if (answer != (long)low) return no_room(e);
+    in->low = low;
+    in->high = high;
+    return INL_OK;
 }
 
 static inl_status map_segment(injection *in, const Elf64_Phdr *p, inl_error *e)

@@ -267,6 +267,33 @@ static inl_status start_tool(joining *j, uint64_t sp, inl_error *e)
     return s;
 }
 
+static const live_mapping *mapped_in(const live_process *p, uint64_t low, uint64_t high)
+{
+    for (size_t i = 0; i < p->mappings.count; i++)
+        if (p->mappings.items[i].low < high && p->mappings.items[i].high > low) return &p->mappings.items[i];
+    return NULL;
+}
+
+/* All of a tool's region goes with it: nothing of the process's may lie there. Where it has reserved terabytes, the
+ * region is below them, with some room between for what the process maps later. */
+static inl_status reserve(joining *j, uint64_t stack, inl_error *e)
+{
+    uint64_t low, high;
+    const live_mapping *m;
+    inl_status s = live_read_maps(j->p, e);
+    if (s != INL_OK) return s;
+    inject_choose_region(&low, &high);
+    while ((m = mapped_in(j->p, low, high)) && m->low > tool_places.zone_least) {
+        high = m->low - tool_places.zone_size / 4;
+        low = high - tool_places.zone_size;
+    }
+    if (!m && low >= tool_places.zone_least) return inject_reserve_at(&j->in, low, high, stack, e);
+    return inl_fail(
+        e, INL_ERR_NO_MEMORY,
+        "process %d has memory of its own wherever a tool could lie; start it under the tool instead (inlay run)",
+        j->p->pid);
+}
+
 static inl_status prepare(joining *j, uint64_t *sp, inl_error *e)
 {
     size_t table = inl_page_up(j->p->threads.count * sizeof *j->threads), auxv_size = 0;
@@ -277,7 +304,7 @@ static inl_status prepare(joining *j, uint64_t *sp, inl_error *e)
     if (j->in.auxv_count > INJECT_AUXV) j->in.auxv_count = INJECT_AUXV;
     memcpy(j->in.auxv, auxv, j->in.auxv_count * sizeof *j->in.auxv);
     free(auxv);
-    inl_status s = inject_reserve(&j->in, stack, e);
+    inl_status s = reserve(j, stack, e);
     if (s == INL_OK) s = live_goes(j->p, j->in.low, j->in.high, e);
     if (s == INL_OK) s = inject_map_stack(&j->in, stack, e);
     j->scratch = j->in.stack_low;

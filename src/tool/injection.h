@@ -23,6 +23,7 @@ inl_status inject_check_jit(const live_process *, inl_error *);
 uint64_t inject_stack_size(const inject_job *);
 /* In this order. */
 inl_status inject_reserve(injection *, uint64_t stack_size, inl_error *);
+inl_status inject_reserve_at(injection *, uint64_t low, uint64_t high, uint64_t stack_size, inl_error *);
 inl_status inject_map_stack(injection *, uint64_t size, inl_error *);
 inl_status inject_map_image(injection *, inl_error *);
 inl_status inject_build_stack(injection *, uint64_t *sp, inl_error *);

@@ -620,7 +620,7 @@ typedef struct tool_state {
     tool_command command;
     struct timespec began; /* the run (result.c) */
     char *real_path;       /* of the program, where it was loaded beside the tool (load.c) */
-    bool is_told;          /* told.c: there is a record */
+    move_told *told;       /* told.c: the record; NULL: there is none */
     tool_native native;
     tool_memory memory;
     tool_locks locks;

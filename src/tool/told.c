@@ -15,8 +15,6 @@
 
 enum { SIZE = 8192 };
 
-static move_told *told(void) { return (move_told *)MOVE_TOLD_JIT; }
-
 /* The tool's options, as they would be typed. */
 static void join_options(char *out, size_t room)
 {
@@ -27,32 +25,39 @@ static void join_options(char *out, size_t room)
         n += (size_t)snprintf(out + n, room - n, "%s%s", n ? " " : "", c->argv[i]);
 }
 
-/* Where the place is taken there is none, and the tool stays. */
+static bool map_at(uint64_t place)
+{
+    long at = sys_call(SYS_mmap, (long)place, SIZE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    return at == (long)place;
+}
+
+/* Where both places are taken there is none, and the tool stays. */
 void tool_told_begin(void)
 {
-    long at = sys_call(SYS_mmap, (long)MOVE_TOLD_JIT, SIZE, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (at != (long)MOVE_TOLD_JIT) return;
-    run_own_locked(MOVE_TOLD_JIT, MOVE_TOLD_JIT + SIZE, true);
-    char *tool = (char *)(told() + 1), path[32];
+    uint64_t at = map_at(MOVE_TOLD_JIT) ? MOVE_TOLD_JIT : map_at(MOVE_TOLD_OTHER) ? MOVE_TOLD_OTHER : 0;
+    if (!at) return;
+    run_own_locked(at, at + SIZE, true);
+    move_told *told = (move_told *)at;
+    char *tool = (char *)(told + 1), path[32];
     size_t room = SIZE / 2 - sizeof(move_told);
     snprintf(path, sizeof path, "/proc/self/fd/%d", tool_handoff_data.fds.tool);
     ssize_t n = readlink(path, tool, room - 1);
     if (n <= 0) snprintf(tool, room, "%s", tool_name());
-    char *options = (char *)MOVE_TOLD_JIT + SIZE / 2;
+    char *options = (char *)told + SIZE / 2;
     join_options(options, SIZE / 2);
-    *told() = (move_told){.layout = sizeof(move_told),
-                          .size = SIZE,
-                          .user = getuid(),
-                          .seconds = (uint64_t)time(NULL),
-                          .tool = (uint64_t)(uintptr_t)tool,
-                          .options = (uint64_t)(uintptr_t)options,
-                          .has_output = tool_now->options.output != NULL,
-                          .tool_low = tool_handoff_data.start.tool_low,
-                          .tool_high = tool_handoff_data.start.tool_high,
-                          .started = MOVE_TOLD_RUNS_JIT};
-    told()->magic = MOVE_TOLD_MAGIC;
-    tool_now->is_told = true;
+    *told = (move_told){.layout = sizeof(move_told),
+                        .size = SIZE,
+                        .user = getuid(),
+                        .seconds = (uint64_t)time(NULL),
+                        .tool = (uint64_t)(uintptr_t)tool,
+                        .options = (uint64_t)(uintptr_t)options,
+                        .has_output = tool_now->options.output != NULL,
+                        .tool_low = tool_handoff_data.start.tool_low,
+                        .tool_high = tool_handoff_data.start.tool_high,
+                        .started = MOVE_TOLD_RUNS_JIT};
+    told->magic = MOVE_TOLD_MAGIC;
+    tool_now->told = told;
 }
 
 /* The last report's descriptor has done its duty. */
@@ -64,13 +69,13 @@ static void forget_report(move_told *r)
 
 void tool_told_taken(void)
 {
-    if (tool_now->is_told) forget_report(told());
+    if (tool_now->told) forget_report(tool_now->told);
 }
 
 void tool_told_report(run_thread *t, uint32_t who, const run_thread *late)
 {
-    if (!tool_now->is_told) return;
-    move_told *r = told();
+    if (!tool_now->told) return;
+    move_told *r = tool_now->told;
     forget_report(r);
     r->report_fd = late ? -1 : tool_report_on_request(t, false, true);
     r->report_late = late ? (uint64_t)late->tid : 0;
@@ -81,7 +86,7 @@ void tool_told_report(run_thread *t, uint32_t who, const run_thread *late)
 
 void tool_told_end(void)
 {
-    if (tool_now->is_told) __atomic_store_n(&told()->started, MOVE_TOLD_LEAVES_JIT, __ATOMIC_SEQ_CST);
+    if (tool_now->told) __atomic_store_n(&tool_now->told->started, MOVE_TOLD_LEAVES_JIT, __ATOMIC_SEQ_CST);
 }
 
 inl_status inject_check_jit(const live_process *p, inl_error *e)
@@ -91,5 +96,11 @@ inl_status inject_check_jit(const live_process *p, inl_error *e)
         if (*p->mappings.items[i].name == '/' && p->mappings.items[i].low >= low && p->mappings.items[i].high <= high)
             return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d runs under a tool (%s) already", p->pid,
                             p->mappings.items[i].name);
-    return INL_OK;
+    live_told t;
+    inl_error ignored;
+    inl_status s = INL_OK;
+    if (live_record_read(p->pid, &t, &ignored) == INL_OK && t.record->started == MOVE_TOLD_RUNS_JIT)
+        s = inl_fail(e, INL_ERR_UNSUPPORTED, "process %d runs under a tool (%s) already", p->pid, t.tool);
+    live_told_free(&t);
+    return s;
 }

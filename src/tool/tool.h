@@ -206,7 +206,8 @@ extern const char join_until[];
 typedef struct tool_address_places {
     uint64_t program, libraries; /* where the kernel puts them without randomisation */
     uint64_t zone_low, zone_random,
-        zone_size; /* a tool's mappings: up to `random` above `low` there are `size` bytes */
+        zone_size;       /* a tool's mappings: up to `random` above `low` there are `size` bytes; */
+    uint64_t zone_least; /* of a process that has something there, further down, but not below this */
 } tool_address_places;
 extern const tool_address_places tool_places;
 

@@ -335,6 +335,21 @@ class UnderJit(out.Out):
             if c.end() != (b"one\n", 0):
                 raise driver.Failed("it does not go on")
 
+    def crowded(self):
+        """A process that has reserved what tools lie in: one lies elsewhere, can be found there, and takes nothing along."""
+        folder, program = driver.fresh(f"{self.folder}/crowded"), f"{self.folder}/reserves"
+        driver.build("dynamic", f"{HERE}/../samples/reserves.c", program, "-D_GNU_SOURCE")
+        with live.Conversation([program, "eight"], folder) as c:
+            c.has_answered(1)
+            for _ in range(2):
+                self.join("bbcount", c.process.pid, "-o", f"{folder}/report")
+                self.join("null", c.process.pid, status=1)
+                self.inside("detach", c.process.pid)
+                self.reported(folder)
+            c.say("and?")
+            if c.end() != (b"ready\nkept\n", 0):
+                raise driver.Failed("memory of the process's is gone", *c.answers().decode().splitlines())
+
     def refusals(self):
         folder = driver.fresh(f"{self.folder}/refusals")
         with self.started(["cat"], folder) as c:
@@ -361,7 +376,7 @@ def tests(t):
         if shutil.which(live.PROGRAMS[name][0][0]) and (t.all or name in ("python", "bash")):
             yield name, lambda name=name: t.leaves(name)
             yield f"{name}-joined", lambda name=name: t.comes_and_goes(name, *live.PROGRAMS[name])
-    for name in ("talks", "talks_joined", "sleeps", "fails", "by_itself", "refusals", "reports", "killed"):
+    for name in ("talks", "talks_joined", "sleeps", "fails", "by_itself", "crowded", "refusals", "reports", "killed"):
         yield name, getattr(t, name)
     if t.all:
         yield "reports_late", t.reports_late

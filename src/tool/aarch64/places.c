@@ -9,4 +9,5 @@ const tool_address_places tool_places = {
     .zone_low = 0xfe8000000000,
     .zone_random = 1ull << 37,
     .zone_size = 1ull << 38,
+    .zone_least = 0xc00000000000,
 };
