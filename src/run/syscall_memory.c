@@ -141,12 +141,12 @@ static long map_elsewhere(const weave_context *c, uint64_t chosen)
 {
     uint64_t size = inl_page_up(run_arg(c, 1));
     sys_call2(SYS_munmap, (long)chosen, (long)size);
+    if (run_arg(c, 3) & MAP_FIXED_NOREPLACE) return -EEXIST; /* there or nowhere */
     uint64_t at = other_room(chosen, size);
     if (!at) return refuse(chosen, size);
     inl_log(INL_LOG_SYSCALL, "mmap of %#lx bytes goes to %#lx, not into the tool's region", (long)size, (long)at);
-    long flags = (long)((run_arg(c, 3) & ~(uint64_t)MAP_FIXED_NOREPLACE) | MAP_FIXED);
-    long answer = sys_call(SYS_mmap, (long)at, (long)run_arg(c, 1), (long)run_arg(c, 2), flags, (long)run_arg(c, 4),
-                           (long)run_arg(c, 5));
+    long answer = sys_call(SYS_mmap, (long)at, (long)run_arg(c, 1), (long)run_arg(c, 2),
+                           (long)(run_arg(c, 3) | MAP_FIXED), (long)run_arg(c, 4), (long)run_arg(c, 5));
     if (sys_failed(answer)) sys_call2(SYS_munmap, (long)at, (long)size);
     return answer;
 }
