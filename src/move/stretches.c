@@ -7,10 +7,11 @@
  *
  *     convention   next to no procedure reaches memory through a register that calls keep without having set it: C
  *                  code saves such a register before it uses it, run times keep their roots, heaps and threads there
- *     links        many calls lead right to code of the described rest, or from there (musl's C library in Rust's
- * static programs calls nobody else's): a linker has put them together, while built-ins reach C code, and are reached,
- * through tables and adapters no offsets   nowhere in the data stand distances between the addresses behind its calls,
- * one a record, ascending: what a run time would look them up by
+ *     links        many calls lead right to code of the described rest, or from there (as to musl's C library in
+ *                  Rust's static programs, which calls nobody else's): a linker has put them together, while
+ *                  built-ins reach C code, and are reached, through tables and adapters
+ *     no offsets   nowhere in the data stand distances between the addresses behind its calls, one a record,
+ *                  ascending: what a run time would look them up by
  *
  * What is small or has few calls is not asked about: what linkers and C libraries put between procedures.
  */
