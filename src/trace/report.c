@@ -294,6 +294,17 @@ static void put_json_coverage(FILE *f, const trace_session *s)
     fputc(']', f);
 }
 
+/* The status of its exit, or the signal; null: it is the other, or not told. */
+static void put_json_end(FILE *f, const trace_session *s)
+{
+    const bool is_told = s->has_ended && s->status != INLAY_TRACE_STATUS_UNKNOWN;
+    const int signal = s->status & 0x7f;
+    fprintf(f, ",\n    \"ended\": %s", s->has_ended ? "true" : "false");
+    if (is_told && !signal) fprintf(f, ", \"status\": %d, \"signal\": null", s->status >> 8 & 0xff);
+    else if (is_told) fprintf(f, ", \"status\": null, \"signal\": %d", signal);
+    else fprintf(f, ", \"status\": null, \"signal\": null");
+}
+
 static void put_json_head(FILE *f, const trace_profile *p, const trace_view *v)
 {
     const trace_session *s = p->s;
@@ -301,9 +312,7 @@ static void put_json_head(FILE *f, const trace_profile *p, const trace_view *v)
     trace_put_string(f, s->program);
     fprintf(f, ", \"pid\": %d, \"clock\": \"%s\", \"frequency\": %" PRIu64 ", \"record_ns\": %.2f, \"subtracted\": %s",
             s->pid, clocks[s->clock], s->frequency, trace_ns(s, s->overhead) / 1000, v->raw ? "false" : "true");
-    fprintf(f, ",\n    \"ended\": %s, \"status\": ", s->has_ended ? "true" : "false");
-    if (s->status == INLAY_TRACE_STATUS_UNKNOWN) fprintf(f, "null");
-    else fprintf(f, "%d", s->status);
+    put_json_end(f, s);
     fprintf(f,
             ", \"records\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"overwritten\": %" PRIu64 ", \"unmatched\": %" PRIu64
             ", \"left\": %" PRIu64,
