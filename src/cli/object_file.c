@@ -122,7 +122,7 @@ static inl_status failed(const char *path, const char *what, inl_error *e)
 
 static inl_status read_file(const char *path, void **bytes, struct stat *st, inl_error *e)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) return failed(path, "cannot be opened", e);
     *bytes = MAP_FAILED;
     bool regular = fstat(fd, st) == 0 && S_ISREG(st->st_mode);

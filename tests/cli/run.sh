@@ -216,6 +216,8 @@ error 'rewrite: 32-bit'        1 'elf32'                     "$inlay" rewrite nu
 error 'rewrite: foreign'       1 'elf-arm'                   "$inlay" rewrite null "$scratch/elf-arm" -o "$scratch/x"
 error 'rewrite: onto itself'   1 'this is the input'         "$inlay" rewrite null "$scratch/program" -o "$scratch/program"
 error 'rewrite: no folder'     1 'cannot write'              "$inlay" rewrite null "$scratch/program" -o "$scratch/none/x"
+mkfifo "$scratch/pipe.o"
+check 'object: a pipe'          1 'not a regular file'        timeout 20 "$inlay" object --all "$scratch/pipe.o" -o "$scratch/objects"
 error 'rewrite: full disk'     1 'not a regular file'        "$inlay" rewrite null "$scratch/program" -o /dev/full
 error 'rewrite: a library'     1 'cannot carry a tool'       "$inlay" rewrite bbcount /usr/lib/x86_64-linux-gnu/libz.so.1 -o "$scratch/x"
 error 'attach: no process'     2 'no process named'         "$inlay" attach inscount
