@@ -178,7 +178,8 @@ static bool exact(const exactly *x, unsigned reg, cfg_point at, unsigned depth, 
     enum { MANY = 16 };
     cfg_defs d;
     uint64_t one;
-    if (reg >= 64 || depth == 0) return false;
+    if (reg >= 64 || depth == 0 || x->v->budget == 0) return false;
+    x->v->budget--; /* each sum asks twice, each definition anew */
     cfg_reach(x->v, reg, at, &d);
     if (d.unknown || d.count == 0 || d.count > MANY) return false;
     for (unsigned i = 0; i < d.count; i++) {
