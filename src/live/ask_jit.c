@@ -38,10 +38,7 @@ static move_told told_of(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/mem", pid);
     int mem = open(path, O_RDONLY | O_CLOEXEC);
     if (mem < 0) return r;
-    static const uint64_t places[] = {MOVE_TOLD_JIT, MOVE_TOLD_OTHER};
-    bool good = false;
-    for (size_t i = 0; i < sizeof places / sizeof *places && !good; i++)
-        good = pread(mem, &r, sizeof r, (off_t)places[i]) == (ssize_t)sizeof r && r.magic == MOVE_TOLD_MAGIC;
+    bool good = live_jit_told(mem, &r);
     close(mem);
     return good ? r : (move_told){0};
 }

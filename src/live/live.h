@@ -273,6 +273,8 @@ typedef struct live_told { /* of a process with a tool inside */
 /* INL_ERR_NOT_FOUND: it has none, or one that was not put in by this version. */
 inl_status live_record_read(pid_t, live_told *, inl_error *);
 void live_told_free(live_told *);
+/* What a tool under the JIT engine tells, from an open /proc/PID/mem. False: none is there. */
+bool live_jit_told(int mem, move_told *);
 
 /* --- holder.c --- */
 void live_holder_self(move_told_holder *); /* the caller, as a mutator */

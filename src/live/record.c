@@ -137,12 +137,16 @@ static bool is_at(int mem, uint64_t place, move_told *out)
     return read_at(mem, place, out, sizeof *out) && out->magic == MOVE_TOLD_MAGIC;
 }
 
+bool live_jit_told(int mem, move_told *out)
+{
+    return is_at(mem, MOVE_TOLD_JIT, out) || is_at(mem, MOVE_TOLD_OTHER, out);
+}
+
 static inl_status read_all(int mem, pid_t pid, live_told *t, inl_error *e)
 {
     enum { MOST = 1 << 16 };
     move_told *r = t->record;
-    if (!is_at(mem, MOVE_TOLD_BASE, r) && !is_at(mem, MOVE_TOLD_JIT, r) && !is_at(mem, MOVE_TOLD_OTHER, r))
-        return nothing(pid, e);
+    if (!is_at(mem, MOVE_TOLD_BASE, r) && !live_jit_told(mem, r)) return nothing(pid, e);
     if (r->layout != sizeof *r || r->range_count > MOST)
         return inl_fail(e, INL_ERR_UNSUPPORTED,
                         "the tool in process %d was put in by another version of Inlay; use that one's inlay", pid);

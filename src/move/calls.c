@@ -108,14 +108,21 @@ void move_mark_returns(move_work *w)
     }
 }
 
+/* A call of what is named, or of what a word that is named holds. */
+static bool is_of_name(const cfg_program *p, const isa_insn *call)
+{
+    isa_mem mem[ISA_MAX_MEM];
+    if (call->flow == ISA_FLOW_CALL) return true;
+    return call->bits & ISA_BIT_PCREL_MEM && p->isa->memory(call, mem) > 0 && !mem[0].segment;
+}
+
 /* The call of a block in which there is no room for a jump otherwise. */
 static bool is_made_anew(const move_work *w, uint32_t block, const isa_insn *call)
 {
     const cfg_block *b = &move_cfg(w)->blocks[block];
     uint32_t room = b->size - call->len;
     if (w->goes_back != CFG_NONE && room) return false;
-    bool can_be = call->flow == ISA_FLOW_CALL || call->bits & ISA_BIT_PCREL_MEM;
-    return can_be && w->block_bits[block] & MOVE_CATCH && room < w->isa->far_jump;
+    return is_of_name(move_cfg(w), call) && w->block_bits[block] & MOVE_CATCH && room < w->isa->far_jump;
 }
 
 uint32_t move_bytes_that_stay(const move_work *w, uint32_t block)

@@ -299,10 +299,10 @@ static void put_json_end(FILE *f, const trace_session *s)
 {
     const bool is_told = s->has_ended && s->status != INLAY_TRACE_STATUS_UNKNOWN;
     const int signal = s->status & 0x7f;
-    fprintf(f, ",\n    \"ended\": %s", s->has_ended ? "true" : "false");
-    if (is_told && !signal) fprintf(f, ", \"status\": %d, \"signal\": null", s->status >> 8 & 0xff);
-    else if (is_told) fprintf(f, ", \"status\": null, \"signal\": %d", signal);
-    else fprintf(f, ", \"status\": null, \"signal\": null");
+    fprintf(f, ",\n    \"ended\": %s, \"status\": ", s->has_ended ? "true" : "false");
+    if (is_told && !signal) fprintf(f, "%d, \"signal\": null", s->status >> 8 & 0xff);
+    else if (is_told) fprintf(f, "null, \"signal\": %d", signal);
+    else fprintf(f, "null, \"signal\": null");
 }
 
 static void put_json_head(FILE *f, const trace_profile *p, const trace_view *v)
