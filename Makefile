@@ -33,11 +33,13 @@ deps:
 deps-all:
 	@scripts/install-deps build test all
 
-demo: deps
+demo: deps-build
 	@$(MAKE) --no-print-directory all
 	@scripts/demo $(BUILD)
 
+# A build folder that was made where nothing to test with was installed learns of it.
 test: deps
+	@[ ! -e $(BUILD)/build.ninja ] || [ -d $(BUILD)/tests ] || meson configure $(BUILD) -Dtests=enabled
 	@$(MAKE) --no-print-directory all
 	@tests/run $(BUILD)
 

@@ -62,10 +62,9 @@ def perl(scratch, quick):
 
 def python(scratch, quick):
     # Debian's own: what is first on the path may be a wrapper script.
-    path = find("python3.11", "/usr/bin/python3.11")
+    path = find("python3", "/usr/bin/python3")
     fib, rows = (18, 5000) if quick else (22, 41000)
-    return Program("python3.11", [path, "-I", _script(scratch, "mixed.py", inputs.PYTHON, FIB=fib,
-                                                      ROWS=rows)])
+    return Program("python3", [path, "-I", _script(scratch, "mixed.py", inputs.PYTHON, FIB=fib, ROWS=rows)])
 
 
 def lua(scratch, quick):

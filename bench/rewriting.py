@@ -6,6 +6,7 @@ file becomes. Time that grew faster than the code would show as a last column th
 """
 
 import argparse
+import glob
 import os
 import shutil
 import struct
@@ -17,8 +18,8 @@ sys.dont_write_bytecode = True
 import measure  # noqa: E402
 
 LIMIT = 900  # seconds
-FILES = ("/usr/bin/gzip", "/usr/bin/python3.11", "/usr/lib/llvm-14/lib/libclang-cpp.so.14", "/usr/bin/node",
-         "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1", "/usr/lib/chromium/chromium")
+FILES = ("/usr/bin/gzip", "/usr/bin/python3", *glob.glob("/usr/lib/llvm-*/lib/libclang-cpp.so.*[0-9]"), "/usr/bin/node",
+         *glob.glob("/usr/lib/x86_64-linux-gnu/libLLVM*.so.*1"), "/usr/lib/chromium/chromium")
 
 
 def code_bytes(path):

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 static const char *const before[] = {"-fPIE", "-fno-stack-protector", "-fno-optimize-sibling-calls", "-g", "-Wall"};
-static const char *const after[] = {"-static-pie", "-linlay", "-ldw", "-lelf", "-llzma", "-lbz2", "-lz", "-liberty"};
+static const char *const after[] = {"-static-pie", "-linlay", INLAY_ELF_LIBRARIES};
 static const char *const trace[] = {"-linlay-tracetool", INLAY_ZSTD};
 
 bool cli_is_cxx(const char *file)

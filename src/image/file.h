@@ -154,6 +154,8 @@ size_t image_view_build_id(const image_view *v, uint8_t id[64]); /* from its not
  * private ones. What it changes there (size and one flag of .debug_* sections) is put back where others look at the
  * file. */
 bool image_view_make_sections_writable(const image_view *v);
+/* Before elfutils is asked for anything. */
+bool image_elfutils_ready(void);
 /* Maps a regular file; NULL with errno. */
 void *image_map_file(const char *path, size_t *size);
 

@@ -116,7 +116,7 @@ static void open_lines(image *im)
 {
     const image_view *v = &im->view;
     if (!has_lines(v)) v = image_debug_view(im);
-    if (!has_lines(v) || elf_version(EV_CURRENT) == EV_NONE) return;
+    if (!has_lines(v) || !image_elfutils_ready()) return;
     if (v->data != im->copy && !image_view_make_sections_writable(v)) return;
     image_lines *l = im->lines = calloc(1, sizeof *l);
     if (!l) return;

@@ -294,7 +294,7 @@ class Checks:
 
     def logged(self, name, procedures):
         log = f"{self.folder}/log"
-        argv = self.emulator("-singlestep", "-d", "nochain,exec", "-D", log)
+        argv = self.emulator(driver.single_stepping(USER), "-d", "nochain,exec", "-D", log)
         if len(procedures) > 1:
             argv += ["-dfilter", ",".join(f"{low:#x}+{high - low:#x}" for low, high in procedures)]
         driver.run(["env", "-i", shutil.which(argv[0]), *argv[1:], self.file(name)], LIMIT)

@@ -298,8 +298,10 @@ class Wrong:
         flags, said = LINKS[name]
         out = f"{self.folder}/linked-{name}"
         include = f"{os.path.dirname(os.path.dirname(HERE))}/include"
+        with open(f"{self.build}/inlay.pc") as f:
+            libraries = re.search(r"Libs\.private: (.*)", f.read()).group(1).split()
         done = subprocess.run(["cc", f"-I{include}", "-fno-stack-protector", *flags, TOOL, "-o", out, f"-L{self.build}",
-                               "-linlay", "-ldw", "-lelf", "-llzma", "-lbz2", "-lz", "-liberty"], capture_output=True, text=True)
+                               "-linlay", *libraries], capture_output=True, text=True)
         if done.returncode:
             raise Failed("not linked", done.stderr)
         self.refused(out, said, True)

@@ -7,7 +7,7 @@ Each of its files of tests is run natively and under each tool, as the suite's o
 compared test by test. What fails natively is left out. What fails here alone is run once more on both sides, since some
 of the tests go by the clock; it counts when it fails again, and passes natively again. A file that hangs has failed,
 even natively, where nothing can be compared then; each process may have 8 GiB of addresses. Files are named as `python3
--m test --list-tests` names them. Distributions have the suite in a package of its own (Debian: libpython3.11-testsuite);
+-m test --list-tests` names them. Distributions have the suite in a package of its own (Debian: libpython3.11-testsuite or the like);
 without it all is skipped, aloud. --tenth takes every tenth file, always the same. Prints N passed, N failed at the end.
 """
 
@@ -25,7 +25,7 @@ sys.path[:0] = [f"{HERE}/../support"]
 import driver  # noqa: E402
 from driver import Failed  # noqa: E402
 
-PYTHON = "python3.11"
+PYTHON = "/usr/bin/python3"
 Row = collections.namedtuple("Row", "name")
 LIMIT, FACTOR = 900, 4  # seconds natively, and how much longer it may take here
 MEMORY = 8 << 30  # addresses that each of a file's processes may have

@@ -118,7 +118,7 @@ class Rights:
                 continue  # no right to namespaces
             if os.geteuid() and before[0] == NOBODY[0]:
                 continue
-            done = subprocess.run([*before, *run, "python3.11", "-c", "print('good')"], capture_output=True, text=True,
+            done = subprocess.run([*before, *run, "/usr/bin/python3", "-c", "print('good')"], capture_output=True, text=True,
                                   timeout=LIMIT, env=driver.ENVIRONMENT)
             if done.returncode != status or done.stdout != ("" if status else "good\n") or not re.search(says, done.stderr):
                 raise driver.Failed(f"{before}: status {done.returncode}, output {done.stdout}", done.stderr)

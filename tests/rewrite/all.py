@@ -58,8 +58,8 @@ UNORDERED = {"groff"}
 
 # Of packages that every Debian has, or that scripts/install-deps installs.
 SAMPLE = """apt-get b2sum bash bzip2recover chattr choom cmp dash df diff dpkg dpkg-deb du findmnt getconf gpgv
-iconv infocmp ldconfig lsblk luac5.4 make mawk nsenter perl ps python3.11 sdiff sha512sum stty tic top useradd xargs
-x86_64-linux-gnu-as x86_64-linux-gnu-g++-12 x86_64-linux-gnu-objcopy x86_64-linux-gnu-readelf zic zstd""".split()
+iconv infocmp ldconfig lsblk luac5.4 make mawk nsenter perl ps python3 sdiff sha512sum stty tic top useradd xargs
+x86_64-linux-gnu-as x86_64-linux-gnu-g++ x86_64-linux-gnu-objcopy x86_64-linux-gnu-readelf zic zstd""".split()
 
 CLONE_NEWNS, MS_BIND = 0x20000, 4096
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -102,9 +102,10 @@ def chosen(programs, arguments):
     if arguments.sample or arguments.some:
         programs = [p for p in programs if p.name not in SKIPPED]
     if arguments.sample:
-        for name in sorted(set(SAMPLE) - {p.name for p in programs}):
+        files = {name: os.path.realpath(shutil.which(name, path=driver.PATH) or "") for name in SAMPLE}
+        for name in sorted(name for name in SAMPLE if files[name] not in {p.file for p in programs}):
             print(f"SKIP all {name}: not installed")
-        return [p for p in programs if p.name in SAMPLE]
+        return [p for p in programs if p.file in files.values()]
     if arguments.some and arguments.some < len(programs):
         step = len(programs) / arguments.some
         return [programs[int(i * step)] for i in range(arguments.some)]

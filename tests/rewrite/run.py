@@ -37,20 +37,17 @@ class Place:
         self.environment = driver.ENVIRONMENT | {"HOME": root}
         inputs.make(self.inputs, os.path.dirname(HERE))
 
-    def fill(self, text):
-        return text.replace("{samples}", self.samples).replace("{in}", self.inputs)
-
 
 class Case:
     def __init__(self, row, place):
         self.row, self.place = row, place
-        self.argv = shlex.split(place.fill(row.text))
-        self.file = row.values.get("file") or shutil.which(self.argv[0], path=driver.PATH)
+        self.argv = shlex.split(driver.fill(row.text, place))
+        self.file = driver.fill(row.values.get("file", ""), place) or shutil.which(self.argv[0], path=driver.PATH)
         self.folder = f"{place.root}/{row.name}"
 
     def missing(self):
         need = self.row.values.get("need")
-        if need and not shutil.which(self.place.fill(need), path=driver.PATH):
+        if need and not shutil.which(driver.fill(need, self.place), path=driver.PATH):
             return f"needs {need}"
         if not self.file or not os.path.exists(self.file):
             return f"there is no {self.argv[0]}"
@@ -59,7 +56,7 @@ class Case:
 
     def execute(self, program, result=None):
         """Always in a folder of the same name, which the output may show."""
-        stdin = self.place.fill(self.row.values.get("stdin", os.devnull))
+        stdin = driver.fill(self.row.values.get("stdin", os.devnull), self.place)
         environment = self.place.environment | ({"INLAY_OUT": result} if result else {})
         argv0 = self.file if self.row.values.get("file") else self.argv[0]
         return driver.run([argv0, *self.argv[1:]], float(self.row.values.get("timeout", 60)), executable=program,
@@ -75,7 +72,7 @@ class Case:
 
     def execute_live(self, tool, result):
         driver.fresh(f"{self.folder}/{tool}")
-        stdin = self.place.fill(self.row.values.get("stdin", os.devnull))
+        stdin = driver.fill(self.row.values.get("stdin", os.devnull), self.place)
         first = self.file if self.row.values.get("file") else self.argv[0]
         argv = [f"{self.place.build}/inlay", "run", "--engine=live", tool, *TOOLS[tool][0], "-o", result or "/dev/null",
                 "--", first, *self.argv[1:]]

@@ -31,7 +31,7 @@ import driver  # noqa: E402
 from driver import Failed  # noqa: E402
 
 MB = 1 << 20
-PROGRAMS = ("/usr/bin/python3.11", "/usr/bin/git", "/usr/bin/gdb")
+PROGRAMS = ("/usr/bin/python3", "/usr/bin/git", "/usr/bin/gdb")
 WITH_LIBRARIES = "/usr/bin/openssl"
 BASE_MEMORY = 48 * MB     # whatever is rewritten
 MEMORY = 10               # bytes for each byte of code and of file together

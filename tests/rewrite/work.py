@@ -64,7 +64,7 @@ class Case:
         self.bin, self.work = f"{self.folder}/bin", f"{self.folder}/work"
         self.files = {}
         for word in row.programs:
-            word = place.fill(word)
+            word = driver.fill(word, place)
             found = word if "/" in word and os.path.exists(word) else shutil.which(word, path=driver.PATH)
             self.files[os.path.basename(word)] = found and os.path.realpath(found)
 
@@ -86,7 +86,7 @@ class Case:
         """(outcome, the files left)."""
         environment = self.place.environment | {"PATH": f"{self.bin}:{driver.PATH}", "BIN": self.bin,
                                                 "HOME": self.work} | ({"INLAY_OUT": result} if result else {})
-        done = driver.run(["sh", "-c", self.place.fill(self.row.script)], LIMIT, cwd=driver.fresh(self.work),
+        done = driver.run(["sh", "-c", driver.fill(self.row.script, self.place)], LIMIT, cwd=driver.fresh(self.work),
                           env=environment)
         return done, contents(self.work)
 
@@ -120,9 +120,6 @@ class Place:
             "GIT_AUTHOR_DATE": "1000000000 +0000", "GIT_COMMITTER_DATE": "1000000000 +0000", "GIT_PAGER": "cat",
             "GIT_CONFIG_NOSYSTEM": "1"}
         inputs.make(self.inputs, os.path.dirname(HERE))
-
-    def fill(self, text):
-        return text.replace("{samples}", self.samples).replace("{in}", self.inputs)
 
 
 def run_row(row, place, tools):

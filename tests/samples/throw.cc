@@ -59,7 +59,7 @@ int main(int argc, char **argv)
     std::printf("caught %d, destroyed %d\n", caught, destroyed);
     std::printf("backtrace grows by %d\n", frames(20) - frames(10));
     try {
-        std::vector<int>(3).at(7);
+        (void)std::vector<int>(3).at(7);
     } catch (const std::out_of_range &) {
         std::puts("out of range");
     }

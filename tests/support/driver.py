@@ -183,6 +183,25 @@ def distinct(rows, path):
 
 # --- programs
 
+def single_stepping(emulator):
+    """The option by which qemu's emulator makes a block of each instruction; newer ones have another."""
+    said = subprocess.run([emulator, "-h"], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True).stdout
+    return "-one-insn-per-tb" if "-one-insn-per-tb" in said else "-singlestep"
+
+
+def compilers_folder():
+    """Where gcc keeps its parts, whatever its version."""
+    return os.path.dirname(subprocess.run(["gcc", "-print-prog-name=cc1"], env=ENVIRONMENT, stdout=subprocess.PIPE,
+                                          text=True).stdout.strip())
+
+
+def fill(text, place):
+    """What a table's row names: {samples}, {in}, and {gcc}, where cc1 and collect2 are."""
+    if "{gcc}" in text:
+        text = text.replace("{gcc}", compilers_folder())
+    return text.replace("{samples}", place.samples).replace("{in}", place.inputs)
+
+
 # The ways to build a program.
 FORMS = {
     "dynamic": ["gcc", "-O1"],

@@ -55,7 +55,7 @@ user root; events { worker_connections 64; }
 http { access_log off; server { listen unix:$d/s; location / { root $d/html; } } }
 END
 nginx -p $d -c $d/c -e $d/error || exit 9
-ask() { python3.11 -c '
+ask() { /usr/bin/python3 -c '
 import socket, sys
 s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(b"GET %s HTTP/1.0\\r\\n\\r\\n" % sys.argv[2].encode())
 r = b""

@@ -46,7 +46,7 @@ class Command:
         self.name, self.text, self.flags, self.values = row.name, row.text, row.flags, row.values
 
     def argv(self, place):
-        return shlex.split(self.text.replace("{samples}", place.samples).replace("{in}", place.inputs))
+        return shlex.split(driver.fill(self.text, place))
 
     def missing(self, place):
         if "root" in self.flags and os.geteuid() != 0:
@@ -92,7 +92,7 @@ def files_of(folder):
 def run_once(command, place, prefix, limit):
     """Runs in a fresh folder that has the same name each time; answers the outcome and the files."""
     folder = driver.fresh(f"{place.root}/run/{command.name}")
-    stdin = command.values.get("stdin", os.devnull).replace("{in}", place.inputs)
+    stdin = driver.fill(command.values.get("stdin", os.devnull), place)
     done = driver.run(prefix + command.argv(place), limit, cwd=folder, env=place.environment, stdin=stdin)
     return done, files_of(folder)
 

@@ -136,6 +136,12 @@ static bool leaves(const isa_insn *in)
 
 static void effects_agree(void **unused)
 {
+    int major = 0, minor = 0;
+    cs_version(&major, &minor);
+    if (major != 4) {
+        print_message("capstone %d reads more instructions than it knows the registers of: not compared\n", major);
+        skip();
+    }
     uint64_t state = 88172645463325252ull;
     unsigned compared = 0, left = 0;
     csh handle;
@@ -330,6 +336,7 @@ static void what_is_not_known(void **unused)
         {0x04b549c4, ISA_UNKNOWN},                                         /* SVE: index z4.s, #14, w21 */
         {0x80968a61, ISA_UNKNOWN},                                         /* SME: fmopa */
         {0x91cc9c0b, ISA_UNKNOWN},                                         /* umin x11, x0, #39 */
+        {0xd5734e1a, ISA_UNKNOWN},                                         /* mrrs x26, x27, s2_3_c4_c14_0 */
         {0x00010000, ISA_INVALID},                                         /* reserved */
         {0x56000000, ISA_INVALID},                                         /* among branches: it might be one */
         {0xd6ff0000, ISA_INVALID}, {0x0a00ffff & 0x06ffffff, ISA_INVALID}, /* not allocated */

@@ -272,7 +272,7 @@ static void unknown(void **state)
         unsigned length;
     } rows[] = {
         {"c4 e2 7b d2 c1", ISA_UNKNOWN, 5},                 /* vpdpwuud-like, VEX map 2 */
-        {"0f 38 fc 01", ISA_UNKNOWN, 4},                    /* aadd */
+        {"0f 38 e0 01", ISA_UNKNOWN, 4},                    /* not assigned; elsewhere in this map things are */
         {"62 f4 7c 18 81 c0 01 02 03 04", ISA_UNKNOWN, 10}, /* APX: add with new destination */
         {"62 f4 7d 18 81 c0 01 02", ISA_UNKNOWN, 8},
         {"62 f4 7c 18 83 04 98 01", ISA_UNKNOWN, 8},

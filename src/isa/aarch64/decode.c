@@ -35,7 +35,7 @@ static bool is_plain(uint32_t word, uint16_t *bits)
     unsigned top = word >> 25 & 15;
     if (top == 0 && !(word >> 31)) return false;            /* reserved */
     if (top == 1 || top == 3) return false;                 /* not allocated */
-    if (top == 10 || top == 11) return word >> 22 == 0x354; /* branches; the system instructions are none */
+    if (top == 10 || top == 11) return word >> 23 == 0x1aa; /* branches; system instructions (also of pairs) are none */
     if (top == 8) return (word >> 24 & 31) != 16;           /* adr is known */
     bool vector = top == 0 || top == 2;                     /* SME and SVE: their upper half accesses memory */
     if ((vector && word >> 31) || (top & 5) == 4) *bits |= ISA_BIT_MEM;
