@@ -39,6 +39,17 @@ static bool is_part(const cfg_draft *p) /* of another procedure, put elsewhere: 
     return !(p->flags & (CFG_PROC_CALLED | CFG_PROC_EXPORTED));
 }
 
+/* Was the view's procedure taken out of the other one? Then it jumps back among that one's instructions. */
+static bool was_taken_from(const cfg_view *v, const cfg_draft *other)
+{
+    if (!is_part(&v->work->procs.items[v->proc])) return false;
+    for (size_t i = 0; i < v->edges.count; i++) {
+        const cfg_view_edge *e = &v->edges.items[i];
+        if (e->to == CFG_NONE && e->target != other->addr && cfg_inside(other, e->target)) return true;
+    }
+    return false;
+}
+
 bool cfg_is_hole(const cfg_work *w, uint32_t proc, uint64_t target)
 {
     const uint8_t *m = cfg_mark(w, target);
@@ -70,7 +81,7 @@ static entry_kind kind_of(const cfg_view *v, const cfg_table *t, uint64_t target
     uint32_t other = cfg_proc_near(w, target);
     if (other == CFG_NONE || !cfg_inside(&w->procs.items[other], target) || middle) return ENTRY_ELSEWHERE;
     if (t->kind == CFG_TABLE_ABSOLUTE && *m & MARK_ENTRY) return ENTRY_ELSEWHERE;
-    return is_part(&w->procs.items[other]) ? ENTRY_GOES : ENTRY_ELSEWHERE;
+    return is_part(&w->procs.items[other]) || was_taken_from(v, &w->procs.items[other]) ? ENTRY_GOES : ENTRY_ELSEWHERE;
 }
 
 uint32_t cfg_first_inside(const cfg_view *v, const cfg_table *t, bool *own)
@@ -81,7 +92,8 @@ uint32_t cfg_first_inside(const cfg_view *v, const cfg_table *t, bool *own)
         uint64_t target = cfg_read_target(v->work->image, t, i, &ok);
         if (!ok && i == 0) break;
         if (!ok || kind_of(v, t, target, false) == ENTRY_ELSEWHERE) continue;
-        *own = cfg_inside(&v->work->procs.items[v->proc], target);
+        const uint32_t near = cfg_proc_near(v->work, target);
+        *own = near == v->proc || (near != CFG_NONE && was_taken_from(v, &v->work->procs.items[near]));
         return i;
     }
     return CFG_NONE;

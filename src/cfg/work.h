@@ -418,8 +418,9 @@ cfg_limit cfg_limit_of_table(const cfg_work *w, const cfg_table *t, cfg_limit li
 /* Reads as many as there may be; false when it is no table. */
 bool cfg_read_table(cfg_view *v, cfg_table *t, cfg_limit limit);
 uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok);
-/* The first of a table's entries that leads into the view's procedure or what may be a part of it (*own: not a part),
- * or CFG_NONE: none that is near. */
+/* The first of a table's entries that leads into the view's procedure, what may be a part of it, or what it is a part
+ * of
+ * (*own: not what may be one), or CFG_NONE: none that is near. */
 uint32_t cfg_first_inside(const cfg_view *v, const cfg_table *t, bool *own);
 uint32_t cfg_first_code(const cfg_view *v, const cfg_table *t); /* ... that may lead to any code at all */
 /* An entry that no index leads to: compilers that know so let it lead to the end of the procedure's code. */

@@ -15,6 +15,7 @@ program needs; what it does is held to the original's behaviour and, where that 
   appended      a program reads what was appended to its file, from the end and by its offset
   skipped       a handler has the program go on behind an instruction that only traps
   adjacent      a procedure ends with a call of the one behind it
+  cold-labels   a jump table's first entries lead elsewhere than to the part of a procedure that reads it
   large         procedures, labels and words are named by their distance from a table (-mcmodel=large)
 """
 
@@ -446,6 +447,71 @@ second:
 int main(int argc, char **argv) { first(argc); }
 """
 
+# A part of it that lies elsewhere, without a symbol, dispatches through the same table, whose first entries are not its.
+COLD_LABELS = r"""
+#include <stdio.h>
+int run(const unsigned char *what);
+asm(R"(
+    .macro dispatch
+    movzbl (%rbx), %eax
+    inc %rbx
+    jmp *table(,%rax,8)
+    .endm
+    .text
+    .globl run
+    .type run,@function
+run:
+    .cfi_startproc
+    push %rbx
+    .cfi_def_cfa_offset 16
+    .cfi_offset 3, -16
+    mov %rdi, %rbx
+    mov $1, %ecx
+    test %rdi, %rdi
+    je .Lcold
+.Lnext: dispatch
+.Lmore: add $3, %ecx
+    dispatch
+.Ltimes: imul $5, %ecx, %ecx
+    dispatch
+.Lend: mov %ecx, %eax
+    pop %rbx
+    .cfi_remember_state
+    .cfi_def_cfa_offset 8
+    ret
+    .cfi_restore_state
+    .cfi_endproc
+    .size run, .-run
+    .section .text.unlikely,"ax",@progbits
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    .cfi_offset 3, -16
+.Lcold: mov $-1, %ecx
+    jmp .Lend
+.Lless: sub $7, %ecx
+    jmp .Lnext
+.Lxor: xor $0x55, %ecx
+    dispatch
+.Lnot: not %ecx
+    jmp .Lnext
+    .cfi_endproc
+    .section .rodata
+    .balign 8
+table: .quad .Lmore, .Ltimes, .Lend, .Lless, .Lxor, .Lnot
+    .text
+)");
+int main(void)
+{
+    for (unsigned i = 1; i < 3000; i++) {
+        unsigned char what[8] = {2, 2, 2, 2, 2, 2, 2, 2};
+        for (unsigned n = i, k = 0; n; n /= 6) what[k++] = n % 6;
+        printf("%d\n", run(what));
+    }
+    printf("%d\n", run(NULL));
+    return 0;
+}
+"""
+
 # Calls at the end are jumps to sums of constants, of which there may be several; a label is such a sum, too.
 LARGE = r"""
 #include <stdio.h>
@@ -672,6 +738,12 @@ class Test:
             if stayed:
                 raise Failed(f"{flags}: {stayed}")
 
+    def cold_labels(self):
+        self.folder("cold-labels", program_dot_c=COLD_LABELS)
+        self.build("gcc -O1 -no-pie -fno-pie -s", "program.c", "-o", "program")
+        if any(p["status"] != "moved" for p in self.both().values()):
+            raise Failed("something was left alone")
+
     def large(self):
         self.folder("large", program_dot_c=LARGE)
         for flags in ("gcc -O2 -fno-ipa-ra", "gcc -O0", "clang -O2", "gcc -O1 -fno-ipa-ra -static-pie"):
@@ -700,7 +772,7 @@ def main():
             return 0
         test = Test(options, results)
         for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "holes", "options", "packed",
-                     "appended", "skipped", "adjacent", "large"):
+                     "appended", "skipped", "adjacent", "cold-labels", "large"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
 
