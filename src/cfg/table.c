@@ -41,6 +41,7 @@ typedef struct form {
     bool unsigned_entry;
     bool single;          /* always the same entry is read */
     bool unusual;         /* no compiler writes it so */
+    bool or_label;        /* ... or it goes to a label whose address is taken */
     bool leaps;           /* the jump is written as something else (thunks.c) */
     bool pushed, returns; /* ... its target is pushed first; it is a return */
     bool popped;          /* its target is what has just been on top of the stack, as a return's */
@@ -251,6 +252,37 @@ static form form_of_def(cfg_view *v, const cfg_def *d, const cfg_shape *s)
     }
 }
 
+/* A label's address itself. */
+static bool is_label(const cfg_view *v, const cfg_shape *s)
+{
+    const bool address = s->sem == SEM_LEA && s->has_mem && s->mem.bits & ISA_MEM_PCREL;
+    return address && cfg_inside(&v->work->procs.items[v->proc], (uint64_t)s->mem.disp);
+}
+
+static bool same_entries(const form *a, const form *b)
+{
+    return a->table == b->table && a->base == b->base && a->entry_size == b->entry_size && a->shift == b->shift &&
+           a->skipped == b->skipped && a->unsigned_entry == b->unsigned_entry && a->single == b->single;
+}
+
+/* goto *(c <= 'z' ? base + table[c] : &&none): entries of one table, read in one place or several, and labels. */
+static form table_or_labels(cfg_view *v, const cfg_defs *d)
+{
+    form f = just(FORM_COMPUTED);
+    for (unsigned i = 0; i < d->count; i++) {
+        cfg_shape s;
+        cfg_shape_of(v->work, &d->def[i].in, &s);
+        if (is_label(v, &s)) continue;
+        form one = form_of_def(v, &d->def[i], &s);
+        if (one.kind != FORM_RELATIVE) return just(FORM_COMPUTED);
+        if (f.kind == FORM_RELATIVE && !same_entries(&f, &one)) return just(FORM_COMPUTED);
+        if (f.kind == FORM_RELATIVE) one.index = ISA_NO_REG, one.named_at = one.read_at = 0;
+        f = one;
+    }
+    f.or_label = true;
+    return d->unknown ? just(FORM_COMPUTED) : f;
+}
+
 /* Several values may arrive: from one table in several places, or plain pointers. */
 static form form_of_several(cfg_view *v, const cfg_defs *d)
 {
@@ -262,7 +294,8 @@ static form form_of_several(cfg_view *v, const cfg_defs *d)
         bool call = d->def[i].in.flow == ISA_FLOW_CALL || d->def[i].in.flow == ISA_FLOW_CALL_IND;
         if (call || (s.sem == SEM_MOV && s.src.kind == ISA_OPERAND_REG)) continue;
         form one = form_of_def(v, &d->def[i], &s);
-        if (one.kind == FORM_RELATIVE || one.kind == FORM_COMPUTED) return just(FORM_COMPUTED);
+        if (one.kind == FORM_RELATIVE) return table_or_labels(v, d);
+        if (one.kind == FORM_COMPUTED) return just(FORM_COMPUTED);
         if (one.kind == FORM_ABSOLUTE && (tables == 0 || one.table == f.table)) {
             f.table = one.table;
             tables++;
@@ -453,7 +486,10 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
     const bool by_hand = is_by_hand(v, f);
     if (!by_hand) limit = cfg_limit_of_table(w, &t, limit);
     if (limit.kind != CFG_LIMIT_COMPARED && !open_ended && i->way == WAY_NEW) return false;
-    bool known = !(by_hand && limit.kind == CFG_LIMIT_NONE) && cfg_read_table(v, &t, limit);
+    const bool taken_inside = w->procs.items[v->proc].taken_inside;
+    if (f->or_label && !taken_inside && !open_ended && i->way == WAY_NEW) return false;
+    bool known = !(by_hand && limit.kind == CFG_LIMIT_NONE) && !(f->or_label && !taken_inside);
+    known = known && cfg_read_table(v, &t, limit);
     if (!known || (by_hand && t.count < limit.count)) {
         bool pointers = !relative && cfg_may_be_pointers(v, &t);
         settle_pointer(v, i, block, f, pointers ? FORM_LOADED : FORM_COMPUTED);
@@ -467,7 +503,8 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
     if (w->failed) return true;
     w->tables.items[number] = t;
     i->spare = i->table = number;
-    i->way = !relative && !t.exact && w->procs.items[v->proc].taken_inside ? WAY_GOTO : WAY_TABLE;
+    const bool labels = f->or_label || (!relative && !t.exact);
+    i->way = labels && taken_inside ? WAY_GOTO : WAY_TABLE;
     i->leaves = false;
     return true;
 }

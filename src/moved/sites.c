@@ -86,8 +86,10 @@ static bool is_direct(const isa_insn *in)
 static bool decode(const moved_image *i, moved_code *p, uint64_t at)
 {
     if (at >= p->start && at < p->end && p->count) return true; /* the last one's */
-    if (!moved_procedure_at(i, at, &p->start, &p->end) && !moved_lone_site(at, p->low, &p->start, &p->end))
-        return false;
+    const bool known = moved_procedure_at(i, at, &p->start, &p->end);
+    /* (In front of one that has moved stands a jump, of which a part may look like a number that is loaded.) */
+    if (!known && !may_run_old(i) && moved_to((real_addr){at}).at) return false;
+    if (!known && !moved_lone_site(at, p->low, &p->start, &p->end)) return false;
     p->count = p->branch_count = 0;
     if (p->end > i->high || (!may_run_old(i) && has_moved(i, p->start))) return false;
     for (uint64_t pc = p->start; pc < p->end && p->count < MOST_INSNS;) {

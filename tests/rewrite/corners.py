@@ -15,6 +15,8 @@ program needs; what it does is held to the original's behaviour and, where that 
   appended      a program reads what was appended to its file, from the end and by its offset
   skipped       a handler has the program go on behind an instruction that only traps
   adjacent      a procedure ends with a call of the one behind it
+  labels        a jump goes to an entry of a table or to a label itself
+  short-calls   jumps over procedures that call the kernel hold bytes that would load its call's number
   cold-labels   a jump table's first entries lead elsewhere than to the part of a procedure that reads it
   large         procedures, labels and words are named by their distance from a table (-mcmodel=large)
 """
@@ -378,7 +380,7 @@ static void handler(int signo, siginfo_t *info, void *uc)
 int main(void)
 {
     struct sigaction a = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
-    char *page = (char *)((long)&end + 0x2fff & ~0xfffL), *places[] = {&etext + 0x100000, page, &edata, &__executable_start};
+    char *page = (char *)((long)&end + 0xafff & ~0xfffL), *places[] = {&etext + 0x100000, page, &edata, &__executable_start};
     sigaction(SIGSEGV, &a, NULL);
     for (int i = 0; i < 4; i++) {
         if (!sigsetjmp(back, 1)) ((void (*)(void))places[i])();
@@ -508,6 +510,105 @@ int main(void)
         printf("%d\n", run(what));
     }
     printf("%d\n", run(NULL));
+    return 0;
+}
+"""
+
+# As glibc's printf dispatches: to an entry of a table, which several places read, or to a label itself.
+LABELS = r"""
+#include <stdio.h>
+int run(const unsigned char *s, int keeps);
+asm(R"(
+    .macro choose
+    movzbl (%rdi), %eax
+    lea .Lnone(%rip), %rdx
+    inc %rdi
+    cmp $3, %al
+    ja .Lgo
+    lea table(%rip), %rcx
+    movslq (%rcx,%rax,4), %rdx
+    lea .Lnone(%rip), %rcx
+    add %rcx, %rdx
+    .endm
+    .text
+    .globl run
+    .type run,@function
+run:
+    .cfi_startproc
+    mov $1, %r8d
+.Lfirst: choose
+.Lgo: add %esi, %r8d
+    jmp *%rdx
+.Lmore: add $300, %r8d
+    jmp .Lsecond
+.Ltimes: imul $500, %r8d, %r8d
+.Lsecond: choose
+    jmp .Lgo
+.Lnone: xor $0x12345, %r8d
+    jmp .Lfirst
+.Lend: mov %r8d, %eax
+    shl $1, %eax
+    ret
+    .cfi_endproc
+    .size run, .-run
+    .section .rodata
+    .balign 4
+table: .long .Lmore - .Lnone, .Ltimes - .Lnone, .Lend - .Lnone, .Lmore - .Lnone
+    .text
+)");
+int main(void)
+{
+    for (unsigned i = 1; i < 2000; i++) {
+        unsigned char what[12] = {0, 0, 0, 0, 0, 0, 0, 2, 2, 0, 0, 0};
+        for (unsigned n = i, k = 0; n; n /= 5) what[k++] = n % 5;
+        printf("%d\n", run(what, i & 3));
+    }
+    return 0;
+}
+"""
+
+# Short procedures that call the kernel, of which no unwind entry tells. Jumps to their new places hold whatever the
+# distance is: in one of them, with what is left of the number, a number loaded in front of the call (b8 3 0 0 0).
+SHORT_CALLS = r"""
+#include <stdio.h>
+extern int (*const calls[300])(void);
+char room[0x30000];
+asm(R"(
+    .text
+    .altmacro
+    .macro one number
+    .type call_\number,@function
+    .balign 256
+call_\number:
+    mov $110, %rax
+    syscall
+    ret
+    .size call_\number, .-call_\number
+    .endm
+    .macro name number
+    .quad call_\number
+    .endm
+    .set i, 0
+    .rept 300
+    one %i
+    .set i, i + 1
+    .endr
+    .section .data.rel.ro,"aw"
+    .balign 8
+    .globl calls
+calls:
+    .set i, 0
+    .rept 300
+    name %i
+    .set i, i + 1
+    .endr
+    .text
+)");
+int main(void)
+{
+    int same = 0;
+    for (int i = 0; i < 300; i++) same += calls[i]() == calls[0]();
+    printf("%d %d\n", same, room[same]);
     return 0;
 }
 """
@@ -744,6 +845,18 @@ class Test:
         if any(p["status"] != "moved" for p in self.both().values()):
             raise Failed("something was left alone")
 
+    def labels(self):
+        self.folder("labels", program_dot_c=LABELS)
+        self.build("gcc -O1 -fPIE -pie", "program.c", "-o", "program")
+        run = self.both()["run"]
+        if run["status"] != "moved":
+            raise Failed(f"left alone: {run}")
+
+    def short_calls(self):
+        self.folder("short-calls", program_dot_c=SHORT_CALLS)
+        self.build("gcc -O1 -no-pie -fno-pie", "program.c", "-o", "program")
+        self.both()
+
     def large(self):
         self.folder("large", program_dot_c=LARGE)
         for flags in ("gcc -O2 -fno-ipa-ra", "gcc -O0", "clang -O2", "gcc -O1 -fno-ipa-ra -static-pie"):
@@ -772,7 +885,7 @@ def main():
             return 0
         test = Test(options, results)
         for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "holes", "options", "packed",
-                     "appended", "skipped", "adjacent", "cold-labels", "large"):
+                     "appended", "skipped", "adjacent", "cold-labels", "labels", "short-calls", "large"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
 
