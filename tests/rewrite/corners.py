@@ -851,6 +851,10 @@ class Test:
         run = self.both()["run"]
         if run["status"] != "moved":
             raise Failed(f"left alone: {run}")
+        said = driver.run([self.inlay, "info", "--format=json", "--blocks", "--proc", "run", "program"], LIMIT, cwd=self.here)
+        ways = [len(b["edges"]) for p in json.loads(said.stdout)["matching"] for b in p["blocks"]]
+        if max(ways) != 4:
+            raise Failed("the label is no target of the jump", *map(str, ways))
 
     def short_calls(self):
         self.folder("short-calls", program_dot_c=SHORT_CALLS)
