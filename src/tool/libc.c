@@ -72,6 +72,21 @@ EXPORT __attribute__((weak, noreturn)) void _Exit(int status)
 EXPORT __attribute__((weak)) void *__abort_msg; /* for debuggers; assert stores there */
 EXPORT __attribute__((weak, noreturn)) void abort(void) { blame_abort(__builtin_return_address(0)); }
 
+/* From glibc 2.41 on abort's object has these as well: who forks, spawns or changes a disposition keeps others from ending
+ * the process meanwhile, and signals from being handled. This abort changes nothing first, so that no lock is needed. */
+static void hold_signals(uint64_t *mask)
+{
+    const uint64_t all = ~0ull;
+    sys_call4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)mask, sizeof all);
+}
+EXPORT __attribute__((weak)) void __abort_lock_rdlock(uint64_t *mask) { hold_signals(mask); }
+EXPORT __attribute__((weak)) void __abort_lock_wrlock(uint64_t *mask) { hold_signals(mask); }
+EXPORT __attribute__((weak)) void __abort_lock_unlock(const uint64_t *mask)
+{
+    sys_call4(SYS_rt_sigprocmask, SIG_SETMASK, (long)mask, 0, sizeof *mask);
+}
+EXPORT __attribute__((weak)) void __abort_fork_reset_child(void) {}
+
 /* The C library's structure is not the kernel's. */
 int libc_sigaction(int signo, const struct sigaction *a, struct sigaction *old)
 {
