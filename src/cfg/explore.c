@@ -236,6 +236,25 @@ static bool reach_over_padding(cfg_work *w, uint64_t addr, uint64_t end)
     return true;
 }
 
+/* The unwind entry of what begins threads ends in front of the call of the kernel, since behind it a thread may have no
+ * caller: the code goes on to where the next entry begins. */
+static bool reach_over_call(cfg_work *w, uint64_t addr, uint64_t end)
+{
+    enum { FURTHEST = 64 };
+    cfg_draft *p = &w->procs.items[w->current];
+    const cfg_region *r = cfg_region_at(w, addr);
+    isa_insn in;
+    if (!r || w->trying || p->source != IMAGE_PROC_UNWIND || addr != p->end || r->end <= end) return false;
+    if (!cfg_decode(w, addr, r->end, &in) || in.flow != ISA_FLOW_SYSCALL) return false;
+    uint64_t last = addr + FURTHEST < r->end ? addr + FURTHEST : r->end;
+    for (uint64_t next = addr + in.len; next < last; next++) {
+        if (!(*cfg_mark(w, next) & MARK_ENTRY)) continue;
+        p->end = next;
+        return true;
+    }
+    return false;
+}
+
 uint64_t cfg_behind_prefix(const cfg_work *w, uint64_t addr)
 {
     const cfg_region *r = cfg_region_at(w, addr);
@@ -304,7 +323,7 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
         p = &w->procs.items[w->current];
     }
     if (w->failed) return;
-    if (reach_over_padding(w, addr, end)) run(w, r, addr);
+    if (reach_over_padding(w, addr, end) || reach_over_call(w, addr, end)) run(w, r, addr);
     else run_out(w, &in);
 }
 

@@ -72,8 +72,9 @@ EXPORT __attribute__((weak, noreturn)) void _Exit(int status)
 EXPORT __attribute__((weak)) void *__abort_msg; /* for debuggers; assert stores there */
 EXPORT __attribute__((weak, noreturn)) void abort(void) { blame_abort(__builtin_return_address(0)); }
 
-/* From glibc 2.41 on abort's object has these as well: who forks, spawns or changes a disposition keeps others from ending
- * the process meanwhile, and signals from being handled. This abort changes nothing first, so that no lock is needed. */
+/* From glibc 2.41 on abort's object has these as well: who forks, spawns or changes a disposition keeps others from
+ * ending the process meanwhile, and signals from being handled. This abort changes nothing first, so that no lock is
+ * needed. */
 static void hold_signals(uint64_t *mask)
 {
     const uint64_t all = ~0ull;

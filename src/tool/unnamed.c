@@ -92,13 +92,16 @@ static bool is_looked_at(const search *s, size_t from, const isa_mem *room)
     return false;
 }
 
+/* What follows it may be executed next. */
+static bool comes_here(const isa_insn *in) { return in->flow == ISA_FLOW_NEXT || in->flow == ISA_FLOW_COND; }
+
 static void find_object(search *s)
 {
     if (!looks_at_encoding(s)) return;
     for (size_t i = 0; i < s->insns.count; i++) {
         const isa_insn *in = &s->insns.items[i];
         if (in->flow != ISA_FLOW_CALL) continue;
-        for (size_t k = i; k-- > 0 && i - k <= ARGUMENTS && s->insns.items[k].flow == ISA_FLOW_NEXT;) {
+        for (size_t k = i; k-- > 0 && i - k <= ARGUMENTS && comes_here(&s->insns.items[k]);) {
             isa_mem m;
             if (!is_at(s, &s->insns.items[k], true, &m) || m.base == ISA_NO_REG || !is_looked_at(s, i + 1, &m))
                 continue;
