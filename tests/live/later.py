@@ -8,6 +8,7 @@ count under the JIT, and are as in their files when the tool has gone.
 import glob
 import json
 import os
+import platform
 import sys
 
 sys.dont_write_bytecode = True
@@ -24,13 +25,18 @@ SECOND = ["thread 0 40", "fork 0 30", "close 0 0", "open 1 0 {b}", "work 1 70", 
           "work 0 20", "fork 1 12 {b}", "reads 0 0", "5", "close 0 0"]
 DROPPED = ["drop 0 0", "open 1 0 {b}", "work 1 70"]  # it has become another user
 SYSTEM = {  # what is opened: by which programs, with which arguments
-    "python": (["/usr/bin/python3", "-S", "-E", "-c", "import _json, _ssl, zlib; print(zlib.crc32(b'abc'))"],
-               ["_json*", "_ssl*", "libssl*", "libcrypto*"]),
+    "python": (["/usr/bin/python3", "-S", "-E", "-c", "import _ssl, zlib; print(zlib.crc32(b'abc'))"],
+               ["_ssl*", "libssl*", "libcrypto*"]),
     "perl": (["/usr/bin/perl", "-MPOSIX", "-MSocket", "-e", "print POSIX::floor(3.7), length(inet_aton('127.0.0.1'))"],
              ["POSIX.so", "Socket.so", "Fcntl.so"]),
     "gawk": (["/usr/bin/gawk", "-l", "filefuncs", "BEGIN { print stat(\"/\", d) }"], ["filefuncs*"]),
     "iconv": (["/usr/bin/iconv", "-f", "UTF-8", "-t", "UTF-16", "SELF"], ["UTF-16*"]),
 }
+
+
+# glibc tells of a library when it has resolved what that imports, from 2.41 on: what its resolvers execute is over then.
+RELEASE = platform.libc_ver()[1].split(".")
+RESOLVERS = ["-N", "chosen"] if [int(n) for n in RELEASE] >= [2, 41] else []
 
 
 class Later(outside.Out):
@@ -52,7 +58,7 @@ class Later(outside.Out):
 
     def started(self, engine, tool, images, argv, lines=()):
         report = f"{self.folder}/report"
-        filters = [word for image in images for word in ("--image", image)]
+        filters = [word for image in images for word in ("--image", image)] + (RESOLVERS if lines else [])
         done = driver.run([self.inlay, "run", f"--engine={engine}", tool, "--format=json", "-o", report, *filters, "--", *argv],
                           live.LIMIT, stdin=self.typed(lines))
         text = ""

@@ -1,4 +1,5 @@
 /* Threads that each go round in `turn`, to be told apart and stopped one by one: single.c, points.py. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
