@@ -33,4 +33,9 @@ int wrap_link(const wrap_command *);
 /* In a linker's place: instruments what the compiler has made in `folder`, then becomes the linker. */
 int wrap_as_linker(const wrap_command *, const char *folder, bool kept);
 
+/* --- wrap_version.c --- */
+bool wrap_has_version_script(const cli_words *); /* a compiler's words */
+/* A linker's words: what a version script of theirs hides, the recorder is not among it; false: out of memory. */
+bool wrap_show_recorder(cli_words *, const char *folder);
+
 #endif

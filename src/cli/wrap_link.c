@@ -1,8 +1,10 @@
 /* inlay wrap where the compiler links: it runs as it is told, with the recorder's library, and a linker of ours in
- * front of its own, which instruments the objects that the compiler has made of sources, and of these alone:
+ * front of its own, where there are sources or a version script. That one instruments the objects that the compiler has
+ * made of sources, and of these alone:
  *
  *     FOLDER/ld, FOLDER/ld.gold ...   inlay wrap --linker=FOLDER [OPTIONS] /usr/bin/ld "$@"
  *     FOLDER/...                      the compiler's temporary files (TMPDIR), objects among them
+ *     FOLDER/versions                 what its version script has become (wrap_version.c)
  *     FOLDER/done                     the linker came by
  *
  * So whatever else the compiler writes (-MD, --coverage, -gsplit-dwarf, -save-temps) it writes where it always does.
@@ -53,10 +55,11 @@ int wrap_as_linker(const wrap_command *c, const char *folder, bool kept)
     cli_words words = {0};
     char done[PATH_MAX];
     size_t length = strlen(folder);
-    int status = wrap_add_words(&words, c->argv + 1) ? EXIT_OK : EXIT_FAILED;
-    for (int i = 0; i < words.count && !status; i++) {
+    bool good = cli_words_add(&words, c->argv[0]) && wrap_add_words(&words, c->argv + 1);
+    int status = good && wrap_show_recorder(&words, folder) ? EXIT_OK : EXIT_FAILED;
+    for (int i = 1; i < words.count && !status; i++) {
         const char *w = words.items[i];
-        bool output = i && strcmp(words.items[i - 1], "-o") == 0;
+        bool output = strcmp(words.items[i - 1], "-o") == 0;
         bool made = (strncmp(w, folder, length) == 0 && w[length] == '/') || (kept && is_younger(w, folder));
         if (w[0] != '-' && !output && made) status = wrap_instrument(c, w);
     }
@@ -64,7 +67,7 @@ int wrap_as_linker(const wrap_command *c, const char *folder, bool kept)
     int fd = status ? -1 : open(done, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd >= 0) close(fd);
     if (status || (c->log->to && fflush(c->log->to) != 0)) return EXIT_FAILED;
-    execvp(c->argv[0], c->argv);
+    execvp(words.items[0], (char *const *)words.items);
     cli_say("cannot start %s: %s", c->argv[0], strerror(errno));
     return EXIT_FAILED;
 }
@@ -188,9 +191,9 @@ static int run_compiler(const wrap_command *c, const named_linker *l, const char
     cli_place place;
     bool good = cli_place_find(&place);
     for (int i = 0; good && i < c->first; i++) good = cli_words_add(&words, c->argv[i]);
-    if (c->source_count) good = good && cli_words_add(&words, joined("-B", folder, "/"));
+    if (folder[0]) good = good && cli_words_add(&words, joined("-B", folder, "/"));
     for (char **w = c->argv + c->first; good && *w; w++) {
-        bool named = c->source_count && l->word && strcmp(*w, l->word) == 0;
+        bool named = folder[0] && l->word && strcmp(*w, l->word) == 0;
         const char *equals = named ? strndup(*w, (size_t)(strchr(*w, '=') + 1 - *w)) : "";
         good = cli_words_add(&words, named ? joined(equals, folder, "/ld") : *w);
     }
@@ -206,7 +209,7 @@ static int check(const wrap_command *c, const char *folder)
 {
     char done[PATH_MAX + 16];
     snprintf(done, sizeof done, "%s/done", folder);
-    if (access(done, F_OK) == 0) return EXIT_OK;
+    if (!c->source_count || access(done, F_OK) == 0) return EXIT_OK;
     cli_say("%s: its linker is not found by -B, so what it compiles and links in one step is not instrumented: compile "
             "with -c first",
             c->argv[c->first - 1]);
@@ -219,7 +222,7 @@ int wrap_link(const wrap_command *c)
     const char *base = getenv("TMPDIR");
     char folder[PATH_MAX];
     named_linker l = {0};
-    if (!c->source_count) return run_compiler(c, &l, "");
+    if (!c->source_count && !wrap_has_version_script(&c->words)) return run_compiler(c, &l, "");
     cli_end_later();
     snprintf(folder, sizeof folder, "%s/inlay-wrap.XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(folder) || !find_linker(c, &l) || !put_linker(c, &l, folder) || setenv("TMPDIR", folder, 1) != 0) {

@@ -19,6 +19,9 @@
 #define RECORD_ENTER "__inlay_trace_entry_needs_libinlay_trace"
 #define RECORD_LEAVE "__inlay_trace_exit_needs_libinlay_trace"
 
+/* All names of the recorder's, as version scripts say it. */
+#define RECORD_NAMES "__inlay_trace_*"
+
 /* The same where flags may be handed over, and what lies below the stack pointer: nothing of this stands in front of
  * the call, and it is done behind it, where flags are kept. The stack pointer is 128 bytes lower than at the entry or
  * exit. */

@@ -480,14 +480,20 @@ def check_places(t):
 # --- a build
 
 def check_wrap(t):
-    """A library, shared, and a program that uses it: one recording. Statuses and outputs are the compiler's."""
+    """Libraries, shared, whose version scripts hide what they do not name, and a program that uses them: one recording.
+    Statuses and outputs are the compiler's."""
     folder = f"{t.folder}/build"
     os.makedirs(folder)
     texts = {"part.c": "int part(int x) { return x * 3 + 1; }\nint again(int x) { return part(x) + part(x + 1); }\n",
-             "main.c": "int again(int);\nint helper(int x) { return again(x) + 1; }\nint main(void) { return helper(1) - 12; }\n",
+             "more.c": "int more(int x) { return x + 1; }\n",
+             "main.c": "int again(int), more(int);\nint helper(int x) { return more(again(x)); }\nint main(void) { return helper(1) - 12; }\n",
+             "part.map": "PART_1 { global: again; local: *; };\n",
+             "more.map": "/* { */ { global: more; local: *; }; # for libtool\n",
              "bad.c": "int f( { }\n",
-             "Makefile": "app: main.o libpart.so\n\t$(CC) main.o -L. -lpart -Wl,-rpath,$(CURDIR) -o $@\n"
-                         "libpart.so: part.c\n\t$(CC) -O2 -fPIC -shared part.c -o $@\n"
+             "Makefile": "app: main.o libpart.so libmore.so\n\t$(CC) main.o -L. -lpart -lmore -Wl,-rpath,$(CURDIR) -o $@\n"
+                         "libpart.so: part.c\n\t$(CC) -O2 -fPIC -shared part.c -Wl,--version-script=part.map -o $@\n"
+                         "libmore.so: more.o\n\t$(CC) -shared more.o -Wl,-version-script -Wl,more.map -o $@\n"
+                         "more.o: more.c\n\t$(CC) -O2 -fPIC -c more.c\n"
                          "main.o: main.c\n\t$(CC) -O2 -fno-inline -c main.c\n"}
     for name, text in texts.items():
         with open(f"{folder}/{name}", "w", encoding="utf-8") as f:
@@ -496,7 +502,7 @@ def check_wrap(t):
     t.command(["make", "-C", folder, f"CC={t.inlay} wrap --report={report} gcc"])
     done = subprocess.run([f"{folder}/app"], env=os.environ | {"INLAY_OUT": f"{folder}/app.trace"}, check=False)
     need(done.returncode == 0, "the program's status", done.returncode)
-    same(calls(t.report(f"{folder}/app.trace")), {"main": 1, "helper": 1, "again": 1, "part": 2}, "calls")
+    same(calls(t.report(f"{folder}/app.trace")), {"main": 1, "helper": 1, "again": 1, "part": 2, "more": 1}, "calls")
     need(sorted(name for name in os.listdir(folder) if "trace" in name) == ["app.trace"], "files", os.listdir(folder))
     need(t.command([t.inlay, "wrap", "gcc", "-c", f"{folder}/bad.c"], 1).stderr.count("bad.c") >= 1, "the compiler's words")
     need("gcc" in t.command([t.inlay, "wrap", "gcc", "--version"]).stdout.lower(), "--version")
@@ -511,9 +517,9 @@ def check_wrap(t):
     need(os.path.exists(f"{folder}/first.h.gch") and os.path.exists(f"{folder}/named.gch"), "precompiled headers")
     for linker in ("bfd", "gold", "lld"):
         t.command(["gcc", "-shared", f"{folder}/named.o", "-o", f"{folder}/bare.so"])
-        said = t.command(["gcc" if linker != "lld" else "clang", f"-fuse-ld={linker}", f"{folder}/main.c", f"{folder}/bare.so", "-o", f"{folder}/bare"], 1).stderr
+        said = t.command(["gcc" if linker != "lld" else "clang", f"-fuse-ld={linker}", f"{folder}/main.c", f"{folder}/more.c", f"{folder}/bare.so", "-o", f"{folder}/bare"], 1).stderr
         need("needs_libinlay_trace" in said, f"{linker} says what is missing", said)
-    t.command(["gcc", f"{folder}/main.c", f"{folder}/bare.so", f"-L{t.build}", "-linlay-trace", "-o", f"{folder}/bare"])
+    t.command(["gcc", f"{folder}/main.c", f"{folder}/more.c", f"{folder}/bare.so", f"-L{t.build}", "-linlay-trace", "-o", f"{folder}/bare"])
 
 
 def check_one_step(t, compiler, *flags):
