@@ -50,7 +50,8 @@ void inlay_own_cycles_add(uint64_t cycles); /* what an analysis routine has take
 uint64_t inlay_own_cycles_now(void);        /* that of the calling thread; 0: it is none of the program's */
 
 /* System calls (any thread). Arguments and number may be changed on entry, the result on exit, where they are still
- * those that the call was made with. What does not come back (exit_group, rt_sigreturn) has no exit. */
+ * those that the call was made with; the program's registers are as it set them behind it. A call that a signal has put
+ * off is entered anew. What does not come back (exit_group, rt_sigreturn) has no exit. */
 typedef struct inlay_syscall {
     long number, args[6], result; /* result: on exit; -errno on failure */
     bool skip;                    /* on entry: do not make the call, `result` is its answer */

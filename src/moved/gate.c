@@ -188,13 +188,29 @@ static long serve(run_thread *t, weave_context *c, long nr)
     }
 }
 
+/* A signal that comes during a call finds it over, or not begun (settle.c), so a thread has one at a time. */
+static bool tell_of_entry(run_thread *t)
+{
+    run_asked_note(&t->ctx, &moved_of(t)->asked);
+    return moved_now.watches && run_here.client.syscall_enter &&
+           run_here.client.syscall_enter(run_here.client.arg, t, &t->ctx, run_number(&t->ctx));
+}
+
 static void tell_of_exit(run_thread *t, long nr)
 {
-    if (moved_now.watches && run_here.client.syscall_exit)
-        run_here.client.syscall_exit(run_here.client.arg, t, &t->ctx, nr);
+    const run_asked *asked = &moved_of(t)->asked;
+    if (!moved_now.watches) return;
+    if (run_here.client.syscall_exit) run_here.client.syscall_exit(run_here.client.arg, t, &t->ctx, nr);
+    if (asked->sp == run_sp(&t->ctx)) run_asked_back(&t->ctx, asked);
 }
 
 void moved_tell_of_exit(run_thread *t) { tell_of_exit(t, (long)t->frame.slot[MOVED_NUMBER_SLOT]); }
+
+void moved_ask_again(const run_thread *t, weave_context *c)
+{
+    const run_asked *asked = &moved_of(t)->asked;
+    if (moved_now.watches && asked->sp == run_sp(c)) run_asked_again(c, asked);
+}
 
 /* At a call: what is to happen next. */
 static uint64_t begin_call(run_thread *t)
@@ -207,18 +223,19 @@ static uint64_t begin_call(run_thread *t)
     }
     uint64_t waits = moved_goes_native(t, c);
     if (waits) return waits;
-    bool skipped = moved_now.watches && run_here.client.syscall_enter &&
-                   run_here.client.syscall_enter(run_here.client.arg, t, c, nr);
+    bool skipped = tell_of_entry(t);
+    if (!skipped) nr = run_number(c);
     run_verdict verdict = skipped ? RUN_CALL_GOES : run_confine_ask(t, c);
     if (verdict == RUN_CALL_KILLS) run_confine_kill(t);
-    if (!skipped && (verdict == RUN_CALL_REFUSED || !is_served(c, run_number(c)))) {
+    if (!skipped && (verdict == RUN_CALL_REFUSED || !is_served(c, nr))) {
         t->frame.slot[MOVED_NUMBER_SLOT] = (uint64_t)nr;
         return (uint64_t)(uintptr_t)(moved_now.watches ? moved_gate_call : moved_gate_pass);
     }
-    long answer = skipped ? run_number(c) : serve(t, c, run_number(c));
+    long answer = skipped ? run_number(c) : serve(t, c, nr);
     if (answer == RUN_RESTART) {
         t->pending.present = false;
         run_signal_send_back(&t->pending.info); /* it is blocked as yet */
+        moved_ask_again(t, c);
         return moved_call_again();
     }
     inl_log(INL_LOG_SYSCALL, "call %ld -> %ld", nr, answer);

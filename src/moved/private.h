@@ -35,6 +35,7 @@ typedef struct moved_own {
     moved_step step;
     bool calls;       /* selfsteps.c: a step of the program's own has ended in the gate; */
     uint64_t trapped; /* and one, last, at this instruction */
+    run_asked asked;  /* gate.c: of the call that is being made, if the tool is told of it */
 } moved_own;
 _Static_assert(sizeof(moved_own) <= RUN_ENGINE_BYTES && !offsetof(moved_own, mask) &&
                    offsetof(moved_own, returned) == 8 && offsetof(moved_own, walks) == 16,
@@ -132,6 +133,8 @@ uint64_t moved_call_again(void); /* where to go on in the gate, so that signals 
 uint64_t moved_dispatch(run_thread *);
 /* The call whose number waits in a slot has been made, its answer is in ctx: the tool is told. */
 void moved_tell_of_exit(run_thread *);
+/* A call that has been told of is made once more from the beginning: as the program has asked for it. */
+void moved_ask_again(const run_thread *, weave_context *);
 extern const char moved_gate_direct[], moved_gate_passed[], moved_gate_called[];
 
 /* --- <isa>/settle.c --- */

@@ -141,10 +141,13 @@ void run_syscall(run_thread *t)
     }
     if (run_divert(t)) return;
     weave_context before = *c;
+    run_asked asked;
+    run_asked_note(c, &asked);
     long nr = run_number(c);
     bool watched = run_here.client.wants_syscalls, skipped = false;
     if (watched && run_here.client.syscall_enter)
         skipped = run_here.client.syscall_enter(run_here.client.arg, t, c, nr);
+    if (!skipped) nr = run_number(c);
     long answer = skipped ? run_number(c) : make_known(t, c);
     if (answer == RUN_RESTART) {
         *c = before;
@@ -158,7 +161,7 @@ void run_syscall(run_thread *t)
         const run_syscall_row *row = row_of(nr);
         if (row) inl_log(INL_LOG_SYSCALL, "%s -> %ld", row->name, answer);
     }
-    bool comes_back = answer != RUN_NO_ANSWER;
-    if (watched && comes_back && run_here.client.syscall_exit)
-        run_here.client.syscall_exit(run_here.client.arg, t, c, nr);
+    if (!watched || answer == RUN_NO_ANSWER) return;
+    if (run_here.client.syscall_exit) run_here.client.syscall_exit(run_here.client.arg, t, c, nr);
+    run_asked_back(c, &asked);
 }

@@ -51,6 +51,11 @@ typedef struct run_pending { /* one asynchronous signal, taken by our handler, n
     bool temporary; /* `mask` is not the program's lasting one */
 } run_pending;
 
+/* A system call's registers as the program has set them: what a client changes is for the kernel alone (abi.h). */
+typedef struct run_asked {
+    uint64_t sp, number, args[6];
+} run_asked;
+
 enum { RUN_KILLERS = 4 };
 typedef struct run_hung { /* hung.c: `pending` came while the tool's code was running */
     bool watched, has_timer;

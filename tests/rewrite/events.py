@@ -58,6 +58,11 @@ class Form:
         jit, rewritten = (f"{driver.fresh(f'{self.folder}/{n}')}/log" for n in ("jit", "rewritten"))
         a = self.logs([self.inlay, "run", self.tool, "-o", jit, "--", self.program, *arguments], jit)
         b = self.logs([self.rewritten(), *arguments], rewritten, INLAY_OUT=rewritten)
+        for line in (b"to 77\nkept 1\nother 1000\n", b"read again 1\n"):
+            if line not in a[0].stdout:
+                raise Failed(f"not printed: {line}", *driver.as_lines(a[0].stdout))
+        if not any("read of 76 answers 1" in line for line in a[1]):
+            raise Failed("no read of 76 bytes", *a[1])
         told = driver.differences(a[0], b[0])
         for mine, theirs in zip(b[1:], a[1:]):
             if mine != theirs or len(mine) < 6:

@@ -60,30 +60,24 @@ static unsigned how_at(uint64_t pc, bool *found)
     return 0;
 }
 
-typedef struct finished {
-    run_thread *t;
-    uint64_t answer;
-} finished;
-
 static void tell(void *arg)
 {
-    finished *f = arg;
-    f->t->where = RUN_IN_RUNTIME;
-    moved_tell_of_exit(f->t);
-    f->answer = f->t->ctx.gpr[RUN_X0];
-    f->t->where = RUN_IN_CODE;
+    run_thread *t = arg;
+    t->where = RUN_IN_RUNTIME;
+    moved_tell_of_exit(t);
+    t->where = RUN_IN_CODE;
 }
 
 static void finish(run_thread *t, void *uc)
 {
     uint64_t before = run_kernel_mask_sent();
-    finished f = {.t = t};
+    mcontext_t *mc = &((ucontext_t *)uc)->uc_mcontext;
     weave_context kept = t->ctx;
     run_uc_context(uc, t, run_tls_base(), &t->ctx);
-    moved_on_tool_stack(t, tell, &f);
+    moved_on_tool_stack(t, tell, t);
+    memcpy(mc->regs, t->ctx.gpr, sizeof mc->regs);
     t->ctx = kept;
     run_kernel_mask_set(before);
-    run_uc_set_answer(uc, (long)f.answer);
 }
 
 static void take_slots(const run_thread *t, weave_context *c, bool but_x0)
@@ -97,6 +91,7 @@ moved_settled moved_settle_registers(const run_thread *t, weave_context *c)
     bool found;
     unsigned how = how_at(c->pc, &found);
     if (!found) return MOVED_SETTLED_NOT;
+    bool made = c->pc >= (uint64_t)(uintptr_t)moved_call_allowed && c->pc < (uint64_t)(uintptr_t)moved_gate_called;
     uint64_t pushed[2] = {c->gpr[RUN_X16], c->gpr[RUN_X30]};
     uint64_t back = how & IN_X30 ? c->gpr[RUN_X30] : t->frame.slot[MOVED_BACK_SLOT];
     if (how & PUSHED && !run_read(pushed, run_sp(c), sizeof pushed)) return MOVED_SETTLED_NOT;
@@ -105,6 +100,7 @@ moved_settled moved_settle_registers(const run_thread *t, weave_context *c)
     c->gpr[RUN_X30] = pushed[1];
     if (how & SLOTS) take_slots(t, c, how & X0);
     if (how & LOWER) run_set_sp(c, run_sp(c) + sizeof pushed);
+    if (made) moved_ask_again(t, c);
     c->pc = how & DONE ? back + INSN : back - MOVED_SITE_BYTES;
     return how & TELL ? MOVED_SETTLED_TELLS : MOVED_SETTLED;
 }

@@ -56,28 +56,28 @@ static const span spans[] = {
     {moved_wait_allowed, moved_gate_waited, ALL},
 };
 
-typedef struct finished {
-    run_thread *t;
-    greg_t *answer;
-} finished;
-
 static void tell(void *arg)
 {
-    finished *f = arg;
-    f->t->where = RUN_IN_RUNTIME;
-    moved_tell_of_exit(f->t);
-    *f->answer = (greg_t)run_number(&f->t->ctx);
-    f->t->where = RUN_IN_CODE;
+    run_thread *t = arg;
+    t->where = RUN_IN_RUNTIME;
+    moved_tell_of_exit(t);
+    t->where = RUN_IN_CODE;
+}
+
+static void put_registers(const weave_context *c, void *uc)
+{
+    greg_t *g = ((ucontext_t *)uc)->uc_mcontext.gregs;
+    for (unsigned r = 0; r < sizeof c->gpr / sizeof *c->gpr; r++) g[run_frame_place(r)] = (greg_t)c->gpr[r];
 }
 
 static void finish(run_thread *t, void *uc)
 {
     uint64_t before = run_kernel_mask_sent();
-    finished f = {t, &((ucontext_t *)uc)->uc_mcontext.gregs[REG_RAX]};
     weave_context kept = t->ctx;
     run_uc_context(uc, t, run_tls_base(), &t->ctx);
     t->ctx.pc = t->frame.slot[RUN_RCX];
-    moved_on_tool_stack(t, tell, &f);
+    moved_on_tool_stack(t, tell, t);
+    put_registers(&t->ctx, uc);
     t->ctx = kept;
     run_kernel_mask_set(before);
 }
@@ -96,6 +96,7 @@ moved_settled moved_settle_registers(const run_thread *t, weave_context *c)
     if (how & RDX) c->gpr[RUN_RDX] = slot[RUN_RDX];
     for (size_t k = 0; how & OTHERS && k < sizeof others; k++) c->gpr[others[k]] = slot[others[k]];
     if (how & FLAGS) c->flags = run_flags_unpacked(c->flags, t->frame.flags);
+    if (at >= moved_call_allowed && at < moved_gate_called) moved_ask_again(t, c);
     c->pc = how & DONE ? slot[RUN_RCX] : (uint64_t)(uintptr_t)moved_gate_begin;
     return how & TELL ? MOVED_SETTLED_TELLS : MOVED_SETTLED;
 }
@@ -107,7 +108,7 @@ void moved_settle(run_thread *t, void *uc)
     moved_settled how = moved_settle_registers(t, &c);
     if (how == MOVED_SETTLED_NOT) return;
     greg_t *g = ((ucontext_t *)uc)->uc_mcontext.gregs;
-    for (unsigned r = 0; r < sizeof c.gpr / sizeof *c.gpr; r++) g[run_frame_place(r)] = (greg_t)c.gpr[r];
+    put_registers(&c, uc);
     g[REG_EFL] = (greg_t)c.flags;
     g[REG_RIP] = (greg_t)c.pc;
     if (how == MOVED_SETTLED_TELLS) finish(t, uc);

@@ -41,6 +41,24 @@ static inline void run_args(const weave_context *c, uint64_t args[6])
 {
     for (int i = 0; i < 6; i++) args[i] = run_arg(c, i);
 }
+static inline void run_asked_note(const weave_context *c, run_asked *a)
+{
+    a->sp = run_sp(c);
+    a->number = c->gpr[RUN_X8];
+    run_args(c, a->args);
+}
+/* For the call to be made once more; and behind it, where only the answer is new. */
+static inline void run_asked_again(weave_context *c, const run_asked *a)
+{
+    c->gpr[RUN_X8] = a->number;
+    for (int i = 0; i < 6; i++) c->gpr[i] = a->args[i];
+}
+static inline void run_asked_back(weave_context *c, const run_asked *a)
+{
+    uint64_t answer = c->gpr[RUN_X0];
+    run_asked_again(c, a);
+    c->gpr[RUN_X0] = answer;
+}
 /* The registers of the call that is being made, where the gate puts those of its calls. */
 static inline void run_call_keep(run_thread *t, const weave_context *c)
 {

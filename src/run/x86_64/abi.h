@@ -29,11 +29,8 @@ enum { RUN_HANDLER_POPS = 8 };      /* bytes of a signal's frame, when the handl
 /* clang-format on */
 #define RUN_AUDIT_ARCH 0xc000003eu /* AUDIT_ARCH_X86_64 */
 
-static inline uint64_t run_arg(const weave_context *c, int i)
-{
-    static const uint8_t registers[6] = {RUN_RDI, RUN_RSI, RUN_RDX, RUN_R10, RUN_R8, RUN_R9};
-    return c->gpr[registers[i]];
-}
+static const uint8_t run_arg_registers[6] = {RUN_RDI, RUN_RSI, RUN_RDX, RUN_R10, RUN_R8, RUN_R9};
+static inline uint64_t run_arg(const weave_context *c, int i) { return c->gpr[run_arg_registers[i]]; }
 static inline long run_number(const weave_context *c) { return (long)c->gpr[RUN_RAX]; }
 static inline uint64_t run_sp(const weave_context *c) { return c->gpr[RUN_RSP]; }
 static inline void run_set_sp(weave_context *c, uint64_t sp) { c->gpr[RUN_RSP] = sp; }
@@ -57,6 +54,24 @@ static inline void run_set_clobbers(weave_context *c)
 static inline void run_args(const weave_context *c, uint64_t args[6])
 {
     for (int i = 0; i < 6; i++) args[i] = run_arg(c, i);
+}
+static inline void run_asked_note(const weave_context *c, run_asked *a)
+{
+    a->sp = run_sp(c);
+    a->number = c->gpr[RUN_RAX];
+    run_args(c, a->args);
+}
+/* For the call to be made once more; and behind it, where only the answer is new. */
+static inline void run_asked_again(weave_context *c, const run_asked *a)
+{
+    c->gpr[RUN_RAX] = a->number;
+    for (int i = 0; i < 6; i++) c->gpr[run_arg_registers[i]] = a->args[i];
+}
+static inline void run_asked_back(weave_context *c, const run_asked *a)
+{
+    uint64_t answer = c->gpr[RUN_RAX];
+    run_asked_again(c, a);
+    c->gpr[RUN_RAX] = answer;
 }
 /* The registers of the call that is being made, where the gate puts those of its calls. */
 static inline void run_call_keep(run_thread *t, const weave_context *c)
