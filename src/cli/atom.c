@@ -191,6 +191,7 @@ static bool compile(const job *j, const char *source, const char *object, bool g
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) cli_words_add(&w, fixed[i]);
     add_includes(j, &w);
     for (int i = 0; i < j->tool.compile.count && !generated; i++) cli_words_add(&w, j->tool.compile.items[i]);
+    if (generated) cli_words_add(&w, "-g0"); /* who is told of its lines would look for it in vain */
     cli_words_add(&w, "-c");
     cli_words_add(&w, source);
     cli_words_add(&w, "-o");

@@ -153,7 +153,7 @@ static void put_line(const char *name, const char *line)
     sys_call3(SYS_write, inl_log_fd, (long)text, n < (int)sizeof text ? n : (int)sizeof text - 1);
 }
 
-static const char exit_with_0[] = "exit with status 0";
+static const char exit_with_0[] = "exit with status 0", has_ended[] = "has ended";
 
 /* What stands around main, and between the tool and the end of its process. */
 static bool is_around(const char *proc)
@@ -185,7 +185,8 @@ static void tell(const char *name, const event *e, source_lookup *lookup, void *
     if (!e->doing) at += snprintf(at, 100, "internal error of Inlay: its code %s", e->did);
     else at += snprintf(at, 100, "the tool %s", e->did);
     if (own < e->count) {
-        bool called = own && all[0].proc && !is_around(all[0].proc);
+        bool refused = !strcmp(e->did, has_ended) && all[0].owner == SOURCE_INLAY; /* for what has been told already */
+        bool called = own && all[0].proc && !is_around(all[0].proc) && !refused;
         at = stpcpy(at, " in ");
         if (called && put_place(&at, end, &all[0], e->places[0])) at = stpcpy(at, ", called by ");
         put_place(&at, end, &all[own], e->places[own]);
@@ -452,7 +453,7 @@ static bool concerns(void)
 
 static void tell_end(event *e, int status, const char *how, const void *from)
 {
-    e->did = "has ended";
+    e->did = has_ended;
     snprintf(e->what, sizeof e->what, "exit with status %d", status);
     set_end(e, how);
     set_caller(e, from);

@@ -595,6 +595,7 @@ def mistakes(place, engine):
         got = place.call(*argv, status=None)
         need(got.returncode == status and says in got.stderr, f"{name}: {got.returncode} {got.stderr}")
         need(not os.path.exists(out), f"{name}: an output is there")
+        need("atom_fail" not in got.stderr and "main.c" not in got.stderr, f"{name}: of its own code {got.stderr}")
     for argv in ([], ["sample"], ["sample", "a.c", "b.c"], ["sample", "a.c", "b.c", "--engine=x"]):
         need(place.call(place.inlay, "atom", *argv, status=None).returncode == 2, f"usage: {argv}")
 
