@@ -40,7 +40,7 @@ void inlay_on_thread_start(void (*f)(inlay_thread *, void *arg), void *arg);
 void inlay_on_thread_end(void (*f)(inlay_thread *, void *arg), void *arg);
 unsigned inlay_thread_number(const inlay_thread *); /* as inlay_thread_id() has it */
 int inlay_thread_tid(const inlay_thread *);         /* the kernel's */
-unsigned inlay_thread_number_now(void);             /* of the calling thread, in the program */
+unsigned inlay_thread_number_now(void);             /* of the calling thread; 0: it is none of the program's */
 /* What the thread has spent in Inlay itself so far, in cycles of inlay_cycles(): translating, linking,
  * the callbacks that see code; not in what was inserted, nor in the program's system calls. Analysis
  * routines may ask: differences of inlay_cycles() less differences of this are the program's time. */

@@ -27,7 +27,7 @@ inlay_expr inlay_local_address(const inlay_local *);
  * (inlay_process_thread_first); the one that ends the process has had its own end by then. */
 void *inlay_local_of(const inlay_local *, const inlay_thread *);
 /* Of the calling thread: in analysis routines, and callbacks of threads, system calls and signals. In a buffer's
- * function, of the thread whose records these are. */
+ * function, of the thread whose records these are. NULL: it is none of the program's. */
 void *inlay_local_now(const inlay_local *);
 
 #ifdef __cplusplus

@@ -88,12 +88,12 @@ static bool restore_at(tool_code *c, uint64_t at)
     return good;
 }
 
-bool inlay_proc_restore(inlay_proc *p) { return restore_at(code_of(p->image), p->low); }
+bool inlay_proc_restore(inlay_proc *p) { return p ? restore_at(code_of(p->image), p->low) : restore_at(NULL, 0); }
 
 bool inlay_call_restore(inlay_insn *call)
 {
     const weave_insn *i = (const weave_insn *)call;
-    return i && restore_at(code_view_behind(i->run)->code, i->in.addr);
+    return i ? restore_at(code_view_behind(i->run)->code, i->in.addr) : restore_at(NULL, 0);
 }
 
 /* --- procedures that are wrapped --- */

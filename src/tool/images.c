@@ -226,6 +226,7 @@ static inlay_image *next_of(const inlay_image *i)
 
 image *tool_image_file(inlay_image *i)
 {
+    if (!i) return NULL;
     if (i->m) return i->m->image;
     if (i->file_asked) return i->file;
     i->file_asked = true;
@@ -277,6 +278,7 @@ bool inlay_image_chosen(const inlay_image *i) { return i->wanted && tool_filter_
 
 inlay_image *inlay_process_image_first(inlay_process *p)
 {
+    if (!p) return NULL;
     tool_process_mean(p);
     bool entered = tool_enter();
     inlay_image *i = first_carried();
@@ -295,6 +297,7 @@ inlay_image *inlay_image_next(const inlay_image *i)
 
 inlay_image *inlay_process_image_at(inlay_process *p, uint64_t address)
 {
+    if (!p) return NULL;
     tool_process_mean(p);
     bool entered = tool_enter();
     inlay_image *i = tool_image_at(address);

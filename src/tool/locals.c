@@ -49,7 +49,7 @@ void *inlay_local_of(const inlay_local *l, const inlay_thread *t)
 
 void *inlay_local_now(const inlay_local *l)
 {
-    const run_thread *t = tool_here.owner ? tool_here.owner : run_self();
+    const run_thread *t = tool_here.owner ? tool_here.owner : run_here.threads ? run_self() : NULL;
     return t ? inlay_local_of(l, (const inlay_thread *)t) : NULL;
 }
 

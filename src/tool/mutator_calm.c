@@ -50,6 +50,7 @@ unsigned inlay_process_threads(inlay_process *p, inlay_process_thread *out, unsi
     const mutatee *m = mutatee_of(p);
     char path[64];
     unsigned n = 0;
+    if (!p) return mutator_refuse(INL_ERR_USAGE, "there is no process");
     snprintf(path, sizeof path, "/proc/%d/task", inlay_process_pid(p));
     DIR *d = opendir(path);
     for (struct dirent *e; d && (e = readdir(d));) {

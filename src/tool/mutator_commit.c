@@ -400,7 +400,7 @@ bool inlay_process_commit(inlay_process *p)
 
 const char *inlay_proc_refused(const inlay_proc *p)
 {
-    mutatee *m = mutatee_of(p->image->process);
+    mutatee *m = p ? mutatee_of(p->image->process) : NULL;
     mutated_image *mi = m ? mutator_image(m, p->image) : NULL;
     uint32_t k = mi ? cfg_proc_covering(mi->cfg, p->low - mi->image->bias) : CFG_NONE;
     return k == CFG_NONE ? NULL : mi->why[k];

@@ -113,6 +113,10 @@ inlay_process *inlay_process_create(const char *path, const char *const *argv, c
                .error = {-1, -1}};
     inl_error e = {0};
     pid_t child = -1;
+    if (!path || !argv) {
+        mutator_refuse(INL_ERR_USAGE, "no program, or no arguments");
+        return NULL;
+    }
     mutatee *m = mutator_new();
     if (!m) return NULL;
     inl_status s = program_find(path, b.path, &e);

@@ -8,9 +8,17 @@
 
 inlay_process *inlay_process_self(void) { return &tool_now->own; }
 
-int inlay_process_pid(const inlay_process *p) { return p->is_other ? mutator_pid(p) : inlay_pid(); }
+int inlay_process_pid(const inlay_process *p)
+{
+    if (!p) return 0;
+    return p->is_other ? mutator_pid(p) : inlay_pid();
+}
 
-const char *inlay_process_program(const inlay_process *p) { return p->is_other ? mutator_program(p) : inlay_program(); }
+const char *inlay_process_program(const inlay_process *p)
+{
+    if (!p) return NULL;
+    return p->is_other ? mutator_program(p) : inlay_program();
+}
 
 inlay_process *inlay_image_process(const inlay_image *i) { return i->process; }
 

@@ -89,6 +89,7 @@ inlay_proc *tool_proc_at(uint64_t address)
 
 inlay_proc *inlay_process_proc_at(inlay_process *process, uint64_t address)
 {
+    if (!process) return NULL;
     tool_process_mean(process);
     bool entered = tool_enter();
     inlay_proc *p = tool_proc_at(address);

@@ -6,7 +6,14 @@
 
 unsigned inlay_thread_number(const inlay_thread *t) { return (unsigned)((const run_thread *)t)->frame.thread_number; }
 
-unsigned inlay_thread_number_now(void) { return (unsigned)run_self()->frame.thread_number; }
+/* NULL: it is none of the program's (main's, the instrumentor's, a mutator's). */
+static run_thread *thread_now(void) { return run_here.threads ? run_self() : NULL; }
+
+unsigned inlay_thread_number_now(void)
+{
+    const run_thread *t = thread_now();
+    return t ? (unsigned)t->frame.thread_number : 0;
+}
 
 int inlay_thread_tid(const inlay_thread *t) { return ((const run_thread *)t)->tid; }
 
@@ -15,13 +22,13 @@ uint64_t inlay_thread_own_cycles(const inlay_thread *t) { return ((const run_thr
 
 uint64_t inlay_own_cycles_now(void)
 {
-    const run_thread *t = run_self();
+    const run_thread *t = thread_now();
     return t ? t->frame.own_cycles : 0;
 }
 
 void inlay_own_cycles_add(uint64_t cycles)
 {
-    run_thread *t = run_self();
+    run_thread *t = thread_now();
     if (t && !t->no_cycles) t->frame.own_cycles += cycles;
 }
 

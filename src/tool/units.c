@@ -20,6 +20,7 @@ struct inlay_module {
 /* Lock held. */
 static bool ask_modules(inlay_image *i)
 {
+    if (!i) return false;
     if (i->modules) return true;
     image *file = tool_image_file(i);
     size_t count = file ? image_unit_count(file) : 0;
