@@ -33,7 +33,9 @@ typedef struct ask {
     live_wish wish;
     int out;
     uint64_t asked_size;
-    move_ask *asked;       /* as it is there */
+    move_ask *asked; /* as it is there */
+    bool lends;      /* files of /proc (lend.c) */
+    int64_t files[MOVE_ASK_FILES];
     INL_VEC(pid_t) asleep; /* threads that have slept on while all ran, until that is told */
 } ask;
 
@@ -102,6 +104,8 @@ static inl_status write_question(ask *a, uint64_t what, inl_error *e)
     a->asked = q;
     *q = (move_ask){.what = what, .captures = a->out >= 0, .fd = -1, .thread_count = n};
     q->waits = a->wish == LIVE_LEAVE;
+    q->lends = a->lends;
+    memcpy(q->files, a->files, sizeof q->files);
     for (size_t i = 0; i < n; i++) {
         q->threads[i].tid = (uint64_t)live_inner_tid(a->process.threads.items[i].pid);
         q->threads[i].slot = a->process.threads.items[i].slot;
@@ -343,11 +347,20 @@ static void unmap_all(ask *a)
     unmap(a, MOVE_LIVE_BASE, MOVE_REGION_HIGH);
 }
 
+/* What it will need for that it gets, where it has no /proc. */
+static inl_status lend(ask *a, inl_error *e)
+{
+    if (a->wish != LIVE_LEAVE || live_opens_proc(leader(a), stack_high(a))) return INL_OK;
+    a->lends = true;
+    return live_lend_files(leader(a), stack_high(a), a->files, e);
+}
+
 static inl_status ask_now(ask *a, inl_error *e)
 {
     inl_status s = stop_outside(a, e);
     if (s != INL_OK) return s;
-    s = put_question(a, a->wish == LIVE_LEAVE ? MOVE_ASK_LEAVE : MOVE_ASK_REPORT, e);
+    s = lend(a, e);
+    if (s == INL_OK) s = put_question(a, a->wish == LIVE_LEAVE ? MOVE_ASK_LEAVE : MOVE_ASK_REPORT, e);
     if (s == INL_OK && !a->asked->done) s = refused(a, e);
     inl_status copied = s == INL_OK ? take_report(a, e) : s;
     if (s == INL_OK && a->wish == LIVE_LEAVE) {

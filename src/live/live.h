@@ -22,7 +22,8 @@
  *   change.h    what changes later: change.c, call.c, in_use.c, apart.c
  *   record.c    what is told in the process of the tool in it, written and read
  *   holder.c    the mutator that looks after what is in it
- *   ask.c       the tool in a process is asked for its report, or to leave; ask_jit.c: one under the JIT engine
+ *   ask.c       the tool in a process is asked for its report, or to leave; lend.c: what it needs for that where there
+ * is no /proc; ask_jit.c: one under the JIT engine
  *
  * A process that cannot be had is left as it was, and so is one in which the tool does not start. Once it has started
  * it stays: should a jump over old code fail then, those that were written lead to new code, and the others' old code
@@ -298,6 +299,10 @@ inl_status live_ask(pid_t, live_wish, int out, const move_told_holder *self, inl
 inl_status live_ask_jit(pid_t, const live_told *, inl_error *);
 /* It is asked for its report, which goes to `out`. */
 inl_status live_ask_jit_report(pid_t, int out, inl_error *);
+/* lend.c: can the process open its own files of /proc? Where it cannot, it gets them, opened here: its descriptors.
+ * `page`: of it, for what its calls are given. */
+bool live_opens_proc(remote *, uint64_t page);
+inl_status live_lend_files(remote *, uint64_t page, int64_t files[MOVE_ASK_FILES], inl_error *);
 int live_open_report(pid_t, int fd); /* what the process's descriptor leads to; or -1, errno */
 inl_status live_copy_report(pid_t, int report, int out, inl_error *); /* which is closed */
 

@@ -110,6 +110,7 @@ enum { /* what a thread does */
        MOVE_BUSY_TOOL, /* anything else of Inlay's, an analysis routine perhaps, where it may wait for another thread */
        MOVE_BUSY_UNWINDS /* it is looking at unwind tables of new code, or has left what looks so */
 };
+enum { MOVE_ASK_FILES = 3 };   /* of /proc: mem, maps, pagemap */
 enum { MOVE_ASK_DEEP = 2048 }; /* bytes of a stack: an unwinder's own frames, and those of a language's part of it */
 typedef struct move_ask_thread {
     uint64_t tid;
@@ -126,15 +127,17 @@ typedef struct move_ask_thread {
     uint64_t block;    /* with knows_stack: what the register that leads to a thread's block holds natively */
 } move_ask_thread;
 typedef struct move_ask {
-    uint64_t what;              /* MOVE_ASK_ */
-    uint64_t captures;          /* the report goes into memory, as a file that only a descriptor names */
-    uint64_t waits;             /* who looks at unwind tables of new code is busy */
-    uint64_t done;              /* answers: it has been done, */
-    uint64_t busy;              /* or so many threads are not out, */
-    uint64_t refused;           /* or it cannot be: MOVE_ASK_ */
-    int64_t fd;                 /* answer: that descriptor, -1: none */
-    uint64_t area_count, areas; /* answer of LEAVE: more mappings near images, a move_told_range each */
-    uint64_t thread_count;      /* the first one is the one that answers */
+    uint64_t what;                 /* MOVE_ASK_ */
+    uint64_t captures;             /* the report goes into memory, as a file that only a descriptor names */
+    uint64_t waits;                /* who looks at unwind tables of new code is busy */
+    uint64_t lends;                /* LEAVE: the process cannot open what it needs, */
+    int64_t files[MOVE_ASK_FILES]; /* these descriptors are given to it */
+    uint64_t done;                 /* answers: it has been done, */
+    uint64_t busy;                 /* or so many threads are not out, */
+    uint64_t refused;              /* or it cannot be: MOVE_ASK_ */
+    int64_t fd;                    /* answer: that descriptor, -1: none */
+    uint64_t area_count, areas;    /* answer of LEAVE: more mappings near images, a move_told_range each */
+    uint64_t thread_count;         /* the first one is the one that answers */
     move_ask_thread threads[];
 } move_ask;
 

@@ -307,6 +307,10 @@ static uint64_t refuses(const run_thread *t, moved_memory *m)
     if (!t || is_shared()) return MOVE_ASK_SHARED;
     if (asked()->what != MOVE_ASK_LEAVE) return 0;
     if (is_confined()) return MOVE_ASK_CONFINED;
+    if (asked()->lends) {
+        *m = (moved_memory){(int)asked()->files[0], (int)asked()->files[1], (int)asked()->files[2]};
+        return 0;
+    }
     return moved_memory_open(m) ? 0 : MOVE_ASK_NO_PROC;
 }
 

@@ -2,6 +2,7 @@
  * first argument says which. Status 5. "cannot" where the kernel knows no such thing. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <libgen.h>
 #include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -108,6 +109,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "size")) failed = limit(RLIMIT_FSIZE, 0);
     if (!strcmp(what, "code")) failed = prctl(MDWE, MDWE_REFUSE, 0, 0, 0);
     if (!strcmp(what, "hidden")) failed = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    if (!strcmp(what, "root")) failed = chroot(dirname(argv[0])) || chdir("/"); /* where there is no /proc */
     if (!strcmp(what, "vfork") && write(1, "in\n", 3) == 3) lend();
     if (!strcmp(what, "faults") && write(1, "in\n", 3) == 3) failed = fault_on();
     if (!strcmp(what, "fault") && write(1, "in\n", 3) == 3) failed = fault();

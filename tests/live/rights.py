@@ -239,6 +239,18 @@ class Rights:
         with Conversation([*NOBODY, self.program], driver.fresh(f"{self.folder}/own")) as c:
             self.comes_and_goes(c, by=NOBODY)
 
+    def rootless(self):
+        """One that has no /proc at its root: what is put in is taken out all the same, by a command and by inlay detach."""
+        if os.geteuid():
+            return
+        with Conversation([self.program, "root"], driver.fresh(f"{self.folder}/rootless")) as c:
+            c.say("one")
+            c.has_answered(1)
+            state = visible(c.process.pid)
+            self.command(c.process.pid, "count", "--for", "0.2", "-p", str(c.process.pid), "read", status=0)
+            clean(c.process.pid, state)
+            self.comes_and_goes(c)
+
     def comes_and_goes(self, c, by=()):
         pid = str(c.process.pid)
         c.say("one")
@@ -354,7 +366,7 @@ def main():
     with driver.Results("rights", options) as results:
         of = Rights(options, results.folder)
         for name in ("in_fault",) * options.all + ("confined", "no_files", "no_memory", "no_data", "starts_small", "starts_late", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended",
-                     "in_vfork", "in_faults", "traced", "gets_rights", "stopped", "denied", "frozen", "executes"):
+                     "in_vfork", "in_faults", "traced", "gets_rights", "stopped", "denied", "frozen", "executes", "rootless"):
             if driver.chosen(name, options):
                 results.check(name, getattr(of, name))
     return results.status
