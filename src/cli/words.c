@@ -40,7 +40,7 @@ static void note_signal(int signo, siginfo_t *info, void *context)
 
 void cli_end_later(void)
 {
-    static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
+    static const int signals[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM};
     struct sigaction before, note = {.sa_sigaction = note_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)

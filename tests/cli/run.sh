@@ -435,8 +435,17 @@ kill -TERM $ended
 wait $ended
 echo ended $? $(ls left)
 C
-chmod +x "$scratch/slow-cc" "$scratch/ended"
+# Nor what has something to say that nobody reads any more.
+cat >"$scratch/unread" <<'C'
+#!/bin/sh
+rm -rf left
+mkdir left
+{ sleep 0.1; TMPDIR=$PWD/left "$@"; } 2>&1 | true
+echo unread $(ls left)
+C
+chmod +x "$scratch/slow-cc" "$scratch/ended" "$scratch/unread"
 check 'atom: ended meanwhile'  0 '^ended 143$'               ./ended "$inlay" atom "$scratch/program" mytool.c mytool.c -o atomed
+check 'atom: unread'           0 '^unread$'                  ./unread "$inlay" atom "$scratch/program" not-c not-c -o atomed
 check 'wrap: ended meanwhile'  0 '^ended 143$'               ./ended "$inlay" wrap ./slow-cc "$scratch/leaps.c" -o wrapped
 check 'install'                0 ''                          sh -c "DESTDIR='$scratch/root' meson install -C '$build' --no-rebuild --quiet && echo"
 prefix=$(find "$scratch/root" -name inlay.pc | sed 's,/lib/pkgconfig/inlay.pc,,')
