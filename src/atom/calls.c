@@ -151,6 +151,16 @@ static inlay_insn *only_behind(inlay_insn *i)
     return b && !(inlay_block_flags(b) & others) ? inlay_block_first(b) : NULL;
 }
 
+/* A place where nothing is added: the first few of each kind. */
+static void tell_left(unsigned *met, const char *what, const char *whose, const char *which, inlay_insn *i,
+                      const char *why)
+{
+    enum { MOST = 3 };
+    if (++*met <= MOST)
+        inlay_warn("%s: %s%s at 0x%llx%s%s", what, whose, which, (unsigned long long)inlay_insn_address(i), why,
+                   *met == MOST ? " (more such places are not told)" : "");
+}
+
 static void add_after(inlay_insn *i, const place *at, const atom_proto *p, const atom_arg *args)
 {
     if (inlay_insn_falls_through(i)) {
@@ -164,8 +174,8 @@ static void add_after(inlay_insn *i, const place *at, const atom_proto *p, const
         behind.insn = NULL;
         if (next) inlay_insert(inlay_before(next), call(&behind, p, args));
         else
-            inlay_warn("%s: nothing can be added behind the call at 0x%llx: other ways lead there too", at->what,
-                       (unsigned long long)inlay_insn_address(i));
+            tell_left(&atom_now.not_behind, at->what, "", "nothing can be added behind the call", i,
+                      ": other ways lead there too");
     }
 }
 
@@ -217,8 +227,8 @@ static void add_to_calls(inlay_proc *stub, bool before, const atom_proto *proto,
             if (before) inlay_insert(point, call(&at, proto, args));
             else if (calls) add_after(i, &at, proto, args);
             else
-                inlay_warn("AddCallProc: %s is jumped to at 0x%llx; its end is not seen there", inlay_proc_name(stub),
-                           (unsigned long long)inlay_insn_address(i));
+                tell_left(&atom_now.not_ends, at.what, inlay_proc_name(stub), " is jumped to", i,
+                          "; its end is not seen there");
         }
 }
 

@@ -110,7 +110,8 @@ typedef struct atom_context {
         unsigned count;
     } built; /* and not yet written or released */
     bool ever_built;
-    inlay_image *counted; /* last, with these numbers (query.c) */
+    unsigned not_behind, not_ends; /* places where a call cannot be added, of each kind (calls.c) */
+    inlay_image *counted;          /* last, with these numbers (query.c) */
     atom_numbers numbers;
 } atom_context;
 extern atom_context atom_now;

@@ -13,8 +13,8 @@ bool cli_words_add(cli_words *, const char *); /* false: out of memory */
 /* Runs it and waits; as a shell has it: status, or 128 + signal. */
 int cli_status(const cli_words *);
 /* For who has files to remove: from now on SIGHUP, SIGINT, SIGPIPE and SIGTERM end the command that runs, and no other
- * one is started. What failed then has the status cli_failed; with it, or a command's that has died of the signal, cli_end_now
- * ends this process by the signal as well. Any other status it gives back. */
+ * one is started. What failed then has the status cli_failed; with it, or a command's that has died of the signal,
+ * cli_end_now ends this process by the signal as well. Any other status it gives back. */
 void cli_end_later(void);
 int cli_failed(void);
 int cli_end_now(int status);
