@@ -120,6 +120,7 @@ inlay_process *inlay_process_create(const char *path, const char *const *argv, c
     mutatee *m = mutator_new();
     if (!m) return NULL;
     inl_status s = program_find(path, b.path, &e);
+    if (s == INL_OK) s = program_hidden(b.path, &e);
     if (s == INL_OK) s = begin(m, &b, &child, &e);
     if (s == INL_OK) return &m->process;
     if (child > 0) {

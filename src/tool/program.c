@@ -109,13 +109,18 @@ static bool script_interpreter(const uint8_t *head, size_t size, char *out)
     return n > 0;
 }
 
+static bool may(const char *path, int how) { return faccessat(AT_FDCWD, path, how, AT_EACCESS) == 0; }
+
+inl_status program_hidden(const char *path, inl_error *e)
+{
+    if (may(path, R_OK) || !may(path, X_OK)) return INL_OK;
+    return inl_fail(e, INL_ERR_ACCESS, "%s: may be executed but not read", path);
+}
+
 static program_kind refuse_open(const char *path, inl_error *e)
 {
     int why = errno;
-    if (why == EACCES && faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0) {
-        inl_fail(e, INL_ERR_ACCESS, "%s: may be executed but not read", path);
-        return PROGRAM_FOREIGN;
-    }
+    if (why == EACCES && program_hidden(path, e) != INL_OK) return PROGRAM_FOREIGN;
     if (why == ENOENT) inl_fail(e, INL_ERR_NOT_FOUND, "%s: not found", path);
     else inl_fail(e, INL_ERR_ACCESS, "%s: %s", path, strerror(why));
     return PROGRAM_REFUSED;

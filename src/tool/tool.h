@@ -156,6 +156,8 @@ typedef enum program_kind {
 } program_kind;
 /* As a shell finds it: in PATH when the name has no slash. */
 inl_status program_find(const char *name, char out[4096], inl_error *e);
+/* May it be executed but not read? Of such a program the kernel lets nobody have the process. */
+inl_status program_hidden(const char *path, inl_error *e);
 /* Can it be run under the tool? Follows #! lines. */
 program_kind program_check(const char *path, inl_error *e);
 

@@ -238,6 +238,12 @@ class Rights:
         self.refused("hidden", NO_RIGHT, before=NOBODY, by=NOBODY)
         with Conversation([*NOBODY, self.program], driver.fresh(f"{self.folder}/own")) as c:
             self.comes_and_goes(c, by=NOBODY)
+        program = shutil.copy(self.program, f"{self.folder}/unread")
+        os.chmod(program, 0o711)
+        done = subprocess.run([*NOBODY, self.inlay, "count", "read", "--", program], capture_output=True, text=True, timeout=LIMIT,
+                              stdin=subprocess.DEVNULL, env=driver.ENVIRONMENT)
+        if done.returncode != 1 or not re.search("may be executed but not read", done.stderr):
+            raise driver.Failed(f"a program that may not be read: status {done.returncode}", done.stderr)
 
     def rootless(self):
         """One that has no /proc at its root: what is put in is taken out all the same, by a command and by inlay detach."""
