@@ -151,11 +151,18 @@ static int hotter(const void *a, const void *b)
     return order ? order : strcmp(x->proc, y->proc);
 }
 
+/* What an earlier report has summed up (inlay report; that of a forked child's parent) is not in this one. */
+static void begin_anew(place *p)
+{
+    p->sum = 0;
+    if (p->mix) memset(p->mix, 0, inlay_opcode_count() * sizeof *p->mix);
+}
+
 /* Adds every block to its place and to `all`; returns the places that ran, hottest first. */
 static place **add_up(uint64_t *all, uint64_t *total, size_t *count)
 {
     size_t made = 0;
-    for (place *p = found->places; p; p = p->next) made++;
+    for (place *p = found->places; p; p = p->next, made++) begin_anew(p);
     place **list = calloc(made + 1, sizeof *list);
     if (!list) return NULL;
     for (block *b = found->blocks; b; b = b->next) {
