@@ -93,6 +93,19 @@ static uint32_t *take_place(mutator_ring *r, uint32_t tid, uint16_t *place)
     return NULL;
 }
 
+/* The thread that waits for a child of vfork cannot be stopped: the child goes on, if nobody follows it already. */
+static bool gives_way(mutator_ring *r, inlay_event_kind kind, uint32_t *word, uint32_t tid)
+{
+    if (kind != RING_FOLLOW || !run_self()->is_vfork_child || !__atomic_load_n(&r->stops, __ATOMIC_ACQUIRE))
+        return false;
+    return __atomic_compare_exchange_n(word, &tid, RING_WOKEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static bool is_wanted(mutator_ring *r, inlay_event_kind kind, uint32_t *word, uint32_t tid)
+{
+    return is_mutator_there() && ring_for(kind) && !gives_way(r, kind, word, tid);
+}
+
 /* Until the mutator answers, or wants no more of the kind. */
 static void tell_and_wait(ring_record b, const void *data)
 {
@@ -101,9 +114,11 @@ static void tell_and_wait(ring_record b, const void *data)
     mutator_ring *r = ring_for(kind);
     uint32_t tid = (uint32_t)b.tid, *word = r ? take_place(r, tid, &b.place) : NULL;
     if (!word) return;
-    bool waits = tell(b, data);
-    while (waits && __atomic_load_n(word, __ATOMIC_ACQUIRE) == tid && is_mutator_there() && ring_for(kind))
-        sys_call(SYS_futex, (long)word, FUTEX_WAIT, tid, (long)&look, 0, 0);
+    uint32_t now = tell(b, data) ? tid : 0;
+    while ((now & ~RING_CLAIMED) == tid && is_wanted(r, kind, word, tid)) {
+        sys_call(SYS_futex, (long)word, FUTEX_WAIT, now, (long)&look, 0, 0);
+        now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    }
     __atomic_store_n(word, 0, __ATOMIC_RELEASE);
 }
 

@@ -34,6 +34,13 @@ typedef struct follow { /* of one exec */
     bool is_seized, in_exec;
 } follow;
 
+/* False: it has given way (mutator_events.c). */
+static bool claim(uint32_t *word, uint32_t tid)
+{
+    uint32_t claimed = tid | RING_CLAIMED;
+    return __atomic_compare_exchange_n(word, &tid, claimed, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 static void wake(uint32_t *word)
 {
     __atomic_store_n(word, RING_WOKEN, __ATOMIC_RELEASE);
@@ -173,6 +180,10 @@ bool mutator_follow(mutatee *m, const ring_record *r, const char *path, inlay_pr
     follow f = {.m = m, .pid = mutator_pid_here(m, r->pid), .waits = &m->ring->waits[r->place % RING_WAITERS]};
     *new = NULL;
     f.tid = thread_here(&f, r);
+    if (!claim(f.waits, (uint32_t)r->tid)) {
+        inl_fail(&e, INL_ERR_UNSUPPORTED, "process %d has executed it while threads were being stopped", f.pid);
+        return !mutator_fail(&e);
+    }
     inl_status s = f.pid ? check(&f, path, &e) : inl_fail(&e, INL_ERR_NOT_FOUND, "it has ended");
     if (s != INL_OK) {
         wake(f.waits);

@@ -5,13 +5,21 @@
 #include <stdio.h>
 #include <unistd.h>
 
+static inl_status stop(mutatee *m, inl_error *e)
+{
+    mutator_tell_stops(m, true);
+    inl_status s = live_stop(&m->live, e);
+    mutator_tell_stops(m, false);
+    return s;
+}
+
 bool inlay_process_stop(inlay_process *p)
 {
     mutatee *m = mutatee_of(p);
     inl_error e = {0};
     if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
     if (m->is_stopped) return true;
-    if (live_stop(&m->live, &e) != INL_OK) return mutator_fail(&e);
+    if (stop(m, &e) != INL_OK) return mutator_fail(&e);
     return m->is_stopped = true;
 }
 
@@ -103,7 +111,7 @@ typedef struct work {
 static inl_status prepare(work *w, bool runs, inl_error *e)
 {
     mutatee *m = w->m;
-    inl_status s = runs ? live_stop(&m->live, e) : INL_OK;
+    inl_status s = runs ? stop(m, e) : INL_OK;
     if (s != INL_OK) return s;
     s = runs ? is_ours(m, e) : INL_OK;
     if (s == INL_OK) s = w->steps->first(m, w->arg, runs, e);
@@ -112,7 +120,7 @@ static inl_status prepare(work *w, bool runs, inl_error *e)
     if (s != INL_OK) return s;
     s = w->steps->meanwhile(m, w->arg, e);
     if (s == INL_OK) return s;
-    if (runs && live_stop(&m->live, NULL) != INL_OK) return s;
+    if (runs && stop(m, NULL) != INL_OK) return s;
     w->steps->give_up(m, w->arg);
     if (runs) live_release(&m->live, NULL);
     return s;
@@ -122,7 +130,7 @@ static inl_status apart(void *arg, void *answer, inl_error *e)
 {
     work *w = arg;
     inl_status s = w->steps->first ? prepare(w, true, e) : INL_OK;
-    if (s == INL_OK) s = live_stop(&w->m->live, e);
+    if (s == INL_OK) s = stop(w->m, e);
     if (s != INL_OK) return s;
     s = is_ours(w->m, e);
     if (s == INL_OK) s = w->steps->then(w->m, w->arg, answer, e);

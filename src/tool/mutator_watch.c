@@ -263,14 +263,27 @@ bool mutator_shares(const void *p)
     return at - MUTATOR_CHANNELS < MUTATOR_CHANNEL_COUNT * MUTATOR_CHANNEL_SIZE;
 }
 
-void mutator_quiet(mutatee *m)
+/* They look whether they still are to wait. */
+static void wake_all(mutatee *m)
 {
-    if (!m->ring) return;
-    __atomic_store_n(&m->ring->kinds, 0, __ATOMIC_RELEASE);
     for (unsigned k = 0; k < RING_WAITERS; k++) {
         uint32_t *word = &m->ring->waits[k], tid = __atomic_load_n(word, __ATOMIC_ACQUIRE);
         if (tid && tid != RING_WOKEN) syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
     }
+}
+
+void mutator_quiet(mutatee *m)
+{
+    if (!m->ring) return;
+    __atomic_store_n(&m->ring->kinds, 0, __ATOMIC_RELEASE);
+    wake_all(m);
+}
+
+void mutator_tell_stops(mutatee *m, bool yes)
+{
+    if (!m->ring) return;
+    __atomic_store_n(&m->ring->stops, yes, __ATOMIC_RELEASE);
+    if (yes) wake_all(m);
 }
 
 void mutator_watch_end(mutatee *m)

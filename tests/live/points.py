@@ -132,6 +132,17 @@ class Points:
                 raise driver.Failed(f"{command[0]}: status {done.status}, natively {native.status}", found,
                                     done.stdout.decode(), done.stderr.decode()[-600:])
 
+    def lends(self):
+        """A child of vfork waits to be followed, and its parent cannot be stopped meanwhile: neither waits for the other."""
+        code = "import os\nprint(1, flush=True)\nwhile True: os.waitpid(os.posix_spawn('/bin/true', ['true'], os.environ), 0)"
+        with Conversation(["python3", "-c", code], driver.fresh(f"{self.folder}/lends")) as c:
+            c.has_answered(1)
+            command = [self.inlay, "count", "--children", "-p", str(c.process.pid), "--for", "0.1", "waitpid", "posix_spawn"]
+            done = driver.run(command, LIMIT)
+            state = subprocess.run([self.inlay, "report", str(c.process.pid)], capture_output=True, text=True)
+        if done.status or b"waitpid (libc" not in done.stdout or "no tool" not in state.stderr:
+            raise driver.Failed(f"status {done.status}", done.stdout.decode(), done.stderr.decode()[-600:], state.stderr)
+
     @staticmethod
     def is_followed(command, found):
         """bash, env, sh and four times seq; the script's interpreter is a fork of bash, and the first seq is executed by env."""
@@ -328,6 +339,7 @@ def tests(of):
     yield "commands", of.commands
     yield "children", of.children
     yield "followed", of.followed
+    yield "lends", of.lends
     yield "past", of.past
     yield "given-up", of.given_up
     for how in ("dies", "exec", "killed"):
