@@ -104,7 +104,8 @@ bool inlay_message(uint64_t number, const void *data, size_t size);
  * mutator lets the process go or has ended. Other threads run; so do not wait while holding locks of the tool's.
  *
  *     inlay_insert(point, inlay_if(condition, inlay_call(inlay_break_here, inlay_const(1), inlay_context_arg()),
- * NULL)); */
+ * NULL)); A child of vfork goes on earlier where its
+ * parent is to be stopped, which cannot be before. */
 void inlay_break_here(uint64_t number, const inlay_context *);
 
 #ifdef __cplusplus

@@ -236,7 +236,7 @@ void mutator_watch_end(mutatee *);            /* the handle goes */
 void mutator_unwatch(int fd);
 void mutator_tell_kinds(mutatee *); /* the process is told which are wanted */
 void mutator_quiet(mutatee *);      /* nobody tells anything any more, and who waits goes on */
-/* While it is being stopped its children of vfork do not wait to be followed. */
+/* While it is being stopped its children of vfork do not wait for anything. */
 void mutator_tell_stops(mutatee *, bool yes);
 
 /* --- mutator_out.c --- */

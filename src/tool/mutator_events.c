@@ -94,16 +94,10 @@ static uint32_t *take_place(mutator_ring *r, uint32_t tid, uint16_t *place)
 }
 
 /* The thread that waits for a child of vfork cannot be stopped: the child goes on, if nobody follows it already. */
-static bool gives_way(mutator_ring *r, inlay_event_kind kind, uint32_t *word, uint32_t tid)
+static bool gives_way(mutator_ring *r, uint32_t *word, uint32_t tid)
 {
-    if (kind != RING_FOLLOW || !run_self()->is_vfork_child || !__atomic_load_n(&r->stops, __ATOMIC_ACQUIRE))
-        return false;
+    if (!run_self()->is_vfork_child || !__atomic_load_n(&r->stops, __ATOMIC_ACQUIRE)) return false;
     return __atomic_compare_exchange_n(word, &tid, RING_WOKEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
-static bool is_wanted(mutator_ring *r, inlay_event_kind kind, uint32_t *word, uint32_t tid)
-{
-    return is_mutator_there() && ring_for(kind) && !gives_way(r, kind, word, tid);
 }
 
 /* Until the mutator answers, or wants no more of the kind. */
@@ -115,7 +109,7 @@ static void tell_and_wait(ring_record b, const void *data)
     uint32_t tid = (uint32_t)b.tid, *word = r ? take_place(r, tid, &b.place) : NULL;
     if (!word) return;
     uint32_t now = tell(b, data) ? tid : 0;
-    while ((now & ~RING_CLAIMED) == tid && is_wanted(r, kind, word, tid)) {
+    while ((now & ~RING_CLAIMED) == tid && is_mutator_there() && ring_for(kind) && !gives_way(r, word, tid)) {
         sys_call(SYS_futex, (long)word, FUTEX_WAIT, now, (long)&look, 0, 0);
         now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
     }

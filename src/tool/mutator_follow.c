@@ -181,7 +181,7 @@ bool mutator_follow(mutatee *m, const ring_record *r, const char *path, inlay_pr
     *new = NULL;
     f.tid = thread_here(&f, r);
     if (!claim(f.waits, (uint32_t)r->tid)) {
-        inl_fail(&e, INL_ERR_UNSUPPORTED, "process %d has executed it while threads were being stopped", f.pid);
+        inl_fail(&e, INL_ERR_UNSUPPORTED, "it was executed while threads were being stopped");
         return !mutator_fail(&e);
     }
     inl_status s = f.pid ? check(&f, path, &e) : inl_fail(&e, INL_ERR_NOT_FOUND, "it has ended");

@@ -34,8 +34,8 @@ typedef struct mutator_ring {
     uint32_t kinds;  /* that are wanted */
     uint32_t ended;  /* 1: `status` is the process's own last word */
     uint32_t status;
-    uint32_t stops;    /* 1: the process is being stopped: its children of vfork do not wait to be followed */
-    uint32_t children; /* 1: what is shared is so with children of fork as well, and they tell */
+    uint32_t stops;               /* 1: the process is being stopped: its children of vfork do not wait */
+    uint32_t children;            /* 1: what is shared is so with children of fork as well, and they tell */
     uint32_t waits[RING_WAITERS]; /* the thread that waits at a place; 0: none; no more: RING_WOKEN */
     char bytes[RING_BYTES] __attribute__((aligned(64)));
 } mutator_ring;

@@ -133,15 +133,17 @@ class Points:
                                     done.stdout.decode(), done.stderr.decode()[-600:])
 
     def lends(self):
-        """A child of vfork waits to be followed, and its parent cannot be stopped meanwhile: neither waits for the other."""
+        """A child of vfork waits to be followed or at a breakpoint, and its parent cannot be stopped meanwhile: neither waits
+        for the other."""
         code = "import os\nprint(1, flush=True)\nwhile True: os.waitpid(os.posix_spawn('/bin/true', ['true'], os.environ), 0)"
         with Conversation(["python3", "-c", code], driver.fresh(f"{self.folder}/lends")) as c:
             c.has_answered(1)
-            command = [self.inlay, "count", "--children", "-p", str(c.process.pid), "--for", "0.1", "waitpid", "posix_spawn"]
-            done = driver.run(command, LIMIT)
-            state = subprocess.run([self.inlay, "report", str(c.process.pid)], capture_output=True, text=True)
-        if done.status or b"waitpid (libc" not in done.stdout or "no tool" not in state.stderr:
-            raise driver.Failed(f"status {done.status}", done.stdout.decode(), done.stderr.decode()[-600:], state.stderr)
+            for command, *words in (["count", "--for", "0.1", "waitpid", "execve"], ["break", "--hits", "2", "execve"]):
+                done = driver.run([self.inlay, command, "--children", "-p", str(c.process.pid), *words], LIMIT)
+                state = subprocess.run([self.inlay, "report", str(c.process.pid)], capture_output=True, text=True)
+                if done.status or b"execve (libc" not in done.stdout or "no tool" not in state.stderr:
+                    raise driver.Failed(f"{command}: status {done.status}", done.stdout.decode(), done.stderr.decode()[-600:],
+                                        state.stderr)
 
     @staticmethod
     def is_followed(command, found):
