@@ -101,11 +101,11 @@ enum { INLAY_MESSAGE_MOST = 64 << 10 };
 /* An event for the mutator, if it watches MESSAGE. False: it is lost, and counted. Where nobody watches: false. */
 bool inlay_message(uint64_t number, const void *data, size_t size);
 /* A breakpoint: an event, if the mutator watches BREAK, and the thread waits until inlay_event_resume, until the
- * mutator lets the process go or has ended. Other threads run; so do not wait while holding locks of the tool's.
+ * mutator lets the process go or has ended. Other threads run; so do not wait while holding locks of the tool's. A
+ * child of vfork goes on earlier where its parent is to be stopped, which cannot be before.
  *
  *     inlay_insert(point, inlay_if(condition, inlay_call(inlay_break_here, inlay_const(1), inlay_context_arg()),
- * NULL)); A child of vfork goes on earlier where its
- * parent is to be stopped, which cannot be before. */
+ * NULL)); */
 void inlay_break_here(uint64_t number, const inlay_context *);
 
 #ifdef __cplusplus
