@@ -11,8 +11,12 @@
 static int state;
 static int fast(int n) { return n * Q + state; }
 extern "C" {
+#ifdef NO_RESOLVER
+int chosen(int n) { return fast(n); }
+#else
 static int (*choose(void))(int) { return fast; }
 int chosen(int) __attribute__((ifunc("choose")));
+#endif
 __attribute__((constructor)) static void library_begins() { state += Q; }
 __attribute__((destructor)) static void library_ends() { state = 0; }
 

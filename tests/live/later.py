@@ -36,7 +36,7 @@ SYSTEM = {  # what is opened: by which programs, with which arguments
 
 # glibc tells of a library when it has resolved what that imports, from 2.41 on: what its resolvers execute is over then.
 RELEASE = platform.libc_ver()[1].split(".")
-RESOLVERS = ["-N", "chosen"] if [int(n) for n in RELEASE] >= [2, 41] else []
+WITHOUT_RESOLVER = ["-DNO_RESOLVER"] if [int(n) for n in RELEASE] >= [2, 41] else []
 
 
 class Later(outside.Out):
@@ -46,9 +46,9 @@ class Later(outside.Out):
         self.opener = f"{folder}/opener"
         self.libraries = {"a": f"{folder}/liba.so", "b": f"{folder}/libb.so"}
         source = f"{HERE}/later.cc"
+        library = ["g++", "-O2", "-shared", "-fPIC", *WITHOUT_RESOLVER, source]
         for argv in (["g++", "-O1", f"{HERE}/opener.cc", "-o", self.opener],
-                     ["g++", "-O2", "-shared", "-fPIC", "-DQ=3", source, "-o", self.libraries["a"]],
-                     ["g++", "-O2", "-shared", "-fPIC", "-DQ=5", source, "-o", self.libraries["b"]]):
+                     [*library, "-DQ=3", "-o", self.libraries["a"]], [*library, "-DQ=5", "-o", self.libraries["b"]]):
             done = driver.run(argv, live.LIMIT)
             if done.status:
                 raise Failed("compile", *driver.as_lines(done.stderr))
@@ -58,7 +58,7 @@ class Later(outside.Out):
 
     def started(self, engine, tool, images, argv, lines=()):
         report = f"{self.folder}/report"
-        filters = [word for image in images for word in ("--image", image)] + (RESOLVERS if lines else [])
+        filters = [word for image in images for word in ("--image", image)]
         done = driver.run([self.inlay, "run", f"--engine={engine}", tool, "--format=json", "-o", report, *filters, "--", *argv],
                           live.LIMIT, stdin=self.typed(lines))
         text = ""
