@@ -273,7 +273,7 @@ void jit_stops_delivered(run_thread *, uint64_t before); /* signals have been, t
 
 /* --- join.c --- */
 void jit_join_begin(run_thread *);   /* a thread comes for the first time; lock not held */
-void jit_join_restart(run_thread *); /* it is about to leave */
+void jit_join_restart(run_thread *); /* it is about to leave, or a handler of Inlay's has run; async-signal-safe */
 
 /* --- check.c --- */
 void jit_check(void);

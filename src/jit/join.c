@@ -2,7 +2,8 @@
  * cache, by run_leave_code, which takes all registers as they are: so there is nothing to bring but a block.
  *
  * What a thread's call has left in the kernel to go on with (restart_syscall) stays there until the thread returns from
- * a signal's handler, which leaving Inlay is: then the call itself is made (jit_join_restart). */
+ * a signal's handler, of Inlay's as well, which leaving Inlay is, too: then the call itself is made (jit_join_restart).
+ */
 #include "jit/core.h"
 #include "run/kernel.h"
 

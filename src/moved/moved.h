@@ -62,6 +62,11 @@ void moved_alone_begin(void);
 void moved_alone_end(void);
 /* Was this tool put into one? */
 bool moved_is_live(void);
+/* --- <isa>/settle.c: registers of a thread in the gate, at or behind the call made there, become what they would be in
+ * the program's own code, or where the gate is entered. Only TELLS leaves it to the caller to tell the tool that the
+ * call has been made. */
+typedef enum moved_settled { MOVED_SETTLED_NOT, MOVED_SETTLED, MOVED_SETTLED_TELLS } moved_settled;
+moved_settled moved_settle_registers(const run_thread *, weave_context *);
 /* On a thread that stands in the program's code, on its stack: what the tool does there is done as an analysis routine
  * does it, on the private stack and with the tool's thread pointer. Signals are held back by whoever sent it here. */
 void moved_on_behalf(void (*f)(void *), void *arg);

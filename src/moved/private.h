@@ -140,9 +140,6 @@ extern const char moved_gate_direct[], moved_gate_passed[], moved_gate_called[];
 /* --- <isa>/settle.c --- */
 /* A signal came: a thread in the gate, at or behind the call made there, is put into the program's own code. */
 void moved_settle(run_thread *, void *uc);
-/* The same for registers; only TELLS leaves it to the caller to tell the tool that the call has been made. */
-typedef enum moved_settled { MOVED_SETTLED_NOT, MOVED_SETTLED, MOVED_SETTLED_TELLS } moved_settled;
-moved_settled moved_settle_registers(const run_thread *, weave_context *);
 /* Is the thread where the gate is entered, with nothing of the program's lost but `junk`? Then `behind` is the address
  * that the call returns to, 0: not known. */
 bool moved_gate_asks(uint64_t pc, const weave_context *c, uint64_t *behind, isa_regs *junk);

@@ -115,6 +115,9 @@ static bool waits(const mutatee *m, const remote *r)
     };
     uint8_t bytes[sizeof remote_syscall_insn];
     long nr = remote_registers_wanted(&r->regs);
+    /* Interrupted again, in code that makes all calls (glibc's, from 2.41 on): nobody knows which one would have to
+     * begin anew if the kernel forgot it. */
+    if (nr == SYS_restart_syscall && r->restarts == SYS_restart_syscall) return false;
     if (!read_there(m, (const void *)remote_registers_pc(&r->regs), bytes, remote_syscall_size) ||
         memcmp(bytes, remote_syscall_insn, remote_syscall_size))
         return false;
@@ -123,10 +126,24 @@ static bool waits(const mutatee *m, const remote *r)
     return false;
 }
 
-static bool is_calm(const mutatee *m, const remote *r)
+/* A call of the program's that the gate makes, as of the C library's code that has one for all of them: the thread goes
+ * to where the gate is entered. What it keeps of a call is for one alone. */
+static bool waits_in_gate(const mutatee *m, remote *r)
+{
+    run_thread block;
+    weave_context c;
+    if (!waits(m, r) || !mutator_thread_block(m, r->pid, &block)) return false;
+    remote_context(r, &c);
+    if (moved_settle_registers(&block, &c) != MOVED_SETTLED) return false;
+    remote_set_context(r, &c);
+    return true;
+}
+
+static bool is_calm(const mutatee *m, remote *r)
 {
     const module *x = module_at(m->modules, remote_registers_pc(&r->regs));
-    return x && !x->is_vdso && (!is_delicate(m, x) || waits(m, r));
+    if (!x) return waits_in_gate(m, r);
+    return !x->is_vdso && (!is_delicate(m, x) || waits(m, r));
 }
 
 /* Does a thread stand still with a lock of Inlay's that instrumented code takes? Who is called would wait for it. */

@@ -137,7 +137,8 @@ class UnderJit(out.Out):
             self.comes_and_goes("talks", [program], list(live.TALK[0]), list(live.TALK[1]))
 
     def sleeps(self):
-        """A call that sleeps for a time sleeps no longer for a tool that comes, and is no shorter for one that goes."""
+        """A call that sleeps for a time sleeps no longer for a tool that comes, and is no shorter for one that reports or
+        goes."""
         folder, program = driver.fresh(f"{self.folder}/sleeps"), f"{self.folder}/sleeper"
         with open(f"{program}.c", "w", encoding="utf-8") as f:
             f.write("#include <stdio.h>\n#include <time.h>\nint main(void) { struct timespec t = {3, 0}, a, b;\n"
@@ -148,12 +149,12 @@ class UnderJit(out.Out):
         done = subprocess.run(["gcc", "-O2", f"{program}.c", "-o", program], capture_output=True, text=True)
         if done.returncode:
             raise driver.Failed("compile", done.stderr[-300:])
-        for goes in (False, True):
+        for asks in (("report",), ("detach",)):
             with live.Conversation([program], folder) as c:
                 c.has_answered(1)
                 self.join("null", c.process.pid)
-                if goes:
-                    self.inside("detach", c.process.pid)
+                for what in asks:
+                    self.inside(what, c.process.pid)
                 answers, status = c.end()
             if (answers, status) != (b"begin\n0 1\n", 0):
                 raise driver.Failed(f"status {status}", answers.decode())
