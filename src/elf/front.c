@@ -124,7 +124,7 @@ static uint64_t room_end(elf_writer *w, uint64_t low, uint64_t limit)
 {
     const Elf64_Ehdr *h = &w->im->view.header;
     for (uint64_t at = AT_FRONT + w->phdr_count * ENTRY; at < limit; at++) {
-        bool is_free = w->old[at] == 0 || at - h->e_shoff < (uint64_t)h->e_shnum * sizeof(Elf64_Shdr);
+        bool is_free = w->old[at] == 0 || at - h->e_shoff < w->im->view.section_count * sizeof(Elf64_Shdr);
         if (!is_free && !unit_at(w, low, at)) return at;
     }
     return limit;

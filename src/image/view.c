@@ -21,6 +21,8 @@ static void find_sections(image_view *v)
     if (!first) return;
     Elf64_Shdr zero; /* holds the numbers that do not fit the header */
     memcpy(&zero, first, sizeof zero);
+    const bool is_first = zero.sh_type == SHT_NULL && !zero.sh_flags && !zero.sh_addr && !zero.sh_offset;
+    if (!is_first) return; /* something else lies there */
     uint64_t count = h->e_shnum ? h->e_shnum : zero.sh_size;
     if (count > (v->size - h->e_shoff) / sizeof(Elf64_Shdr)) return;
     v->section_count = (uint32_t)count;

@@ -75,6 +75,22 @@ static void test_sections_and_bytes(void **state)
     image_close(im);
 }
 
+/* What lies in the file's header instead. */
+static void test_sections_elsewhere(void **state)
+{
+    (void)state;
+    const char *path = sample_build("cc", "plain", "c", sample_c, "-O1");
+    const Elf64_Off elsewhere = 24;
+    const image_section *s;
+    FILE *f = fopen(path, "r+b");
+    assert_int_equal(fseek(f, offsetof(Elf64_Ehdr, e_shoff), SEEK_SET), 0);
+    assert_int_equal(fwrite(&elsewhere, sizeof elsewhere, 1, f), 1);
+    fclose(f);
+    image *im = sample_open(path);
+    assert_int_equal(image_sections(im, &s), 0);
+    image_close(im);
+}
+
 static void test_kinds(void **state)
 {
     (void)state;
@@ -230,6 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_headers_as_readelf),
         cmocka_unit_test(test_sections_and_bytes),
+        cmocka_unit_test(test_sections_elsewhere),
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_vdso),
         cmocka_unit_test(test_refused),
