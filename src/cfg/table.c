@@ -486,10 +486,9 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
     const bool by_hand = is_by_hand(v, f);
     if (!by_hand) limit = cfg_limit_of_table(w, &t, limit);
     if (limit.kind != CFG_LIMIT_COMPARED && !open_ended && i->way == WAY_NEW) return false;
-    const bool taken_inside = w->procs.items[v->proc].taken_inside;
-    if (f->or_label && !taken_inside && !open_ended && i->way == WAY_NEW) return false;
-    bool known = !(by_hand && limit.kind == CFG_LIMIT_NONE) && !(f->or_label && !taken_inside);
-    known = known && cfg_read_table(v, &t, limit);
+    const bool taken_inside = w->procs.items[v->proc].taken_inside, no_label_yet = f->or_label && !taken_inside;
+    if (no_label_yet && !open_ended && i->way == WAY_NEW) return false;
+    bool known = !(by_hand && limit.kind == CFG_LIMIT_NONE) && !no_label_yet && cfg_read_table(v, &t, limit);
     if (!known || (by_hand && t.count < limit.count)) {
         bool pointers = !relative && cfg_may_be_pointers(v, &t);
         settle_pointer(v, i, block, f, pointers ? FORM_LOADED : FORM_COMPUTED);

@@ -127,12 +127,13 @@ static bool waits(const mutatee *m, const remote *r)
 }
 
 /* A call of the program's that the gate makes, as of the C library's code that has one for all of them: the thread goes
- * to where the gate is entered. What it keeps of a call is for one alone. */
+ * to where the gate is entered. What it keeps of a call is for one alone. (A call that the tool has been told of would
+ * be told of once more.) */
 static bool waits_in_gate(const mutatee *m, remote *r)
 {
     run_thread block;
     weave_context c;
-    if (!waits(m, r) || !mutator_thread_block(m, r->pid, &block)) return false;
+    if (rewriter_watches_syscalls() || !waits(m, r) || !mutator_thread_block(m, r->pid, &block)) return false;
     remote_context(r, &c);
     if (moved_settle_registers(&block, &c) != MOVED_SETTLED) return false;
     remote_set_context(r, &c);
