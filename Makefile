@@ -20,9 +20,12 @@ WERROR  ?= false
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS) --quiet
 
+# Says nothing where all is well.
+configure = { meson setup $(1) >$(BUILD).log 2>&1 && rm -f $(BUILD).log \
+	  || { cat $(BUILD).log >&2; rm -f $(BUILD).log; exit 1; }; }
+
 $(BUILD)/build.ninja:
-	@meson setup $(BUILD) --prefix $(PREFIX) -Dwerror=$(WERROR) >$(BUILD).log 2>&1 \
-	  && rm -f $(BUILD).log || { cat $(BUILD).log >&2; rm -f $(BUILD).log; exit 1; }
+	@$(call configure,$(BUILD) --prefix $(PREFIX) -Dwerror=$(WERROR))
 
 deps-build:
 	@scripts/install-deps build
@@ -37,9 +40,12 @@ demo: deps-build
 	@$(MAKE) --no-print-directory all
 	@scripts/demo $(BUILD)
 
+# What needs nothing to test with is built while that comes in (what was wrong meanwhile, the build that follows tells).
 # A build folder that was made where nothing to test with was installed learns of it.
-test: deps
-	@[ ! -e $(BUILD)/build.ninja ] || [ -d $(BUILD)/tests ] || meson configure $(BUILD) -Dtests=enabled
+test: deps-build
+	@$(MAKE) -s $(BUILD)/build.ninja
+	@scripts/install-deps & deps=$$!; $(MAKE) all >/dev/null 2>&1; wait $$deps
+	@[ -d $(BUILD)/tests ] || $(call configure,--reconfigure $(BUILD) -Dtests=enabled)
 	@$(MAKE) --no-print-directory all
 	@tests/run $(BUILD)
 
@@ -52,9 +58,8 @@ test-planted: deps all
 
 # The cross build, for what has been ported so far.
 $(BUILD)-aarch64/build.ninja:
-	@folder=$$(scripts/fetch-arm64) && meson setup $(BUILD)-aarch64 --cross-file "$$folder/sysroot.cross" \
-	  --cross-file scripts/aarch64.cross >$(BUILD)-aarch64.log 2>&1 && rm -f $(BUILD)-aarch64.log \
-	  || { cat $(BUILD)-aarch64.log >&2; rm -f $(BUILD)-aarch64.log; exit 1; }
+	@folder=$$(scripts/fetch-arm64) \
+	  && $(call configure,$(BUILD)-aarch64 --cross-file "$$folder/sysroot.cross" --cross-file scripts/aarch64.cross)
 
 aarch64: $(BUILD)-aarch64/build.ninja
 	@ninja -C $(BUILD)-aarch64 -j $(JOBS) --quiet
