@@ -141,7 +141,7 @@ void remote_registers_start(struct user_regs_struct *, uint64_t pc, uint64_t sp)
  * kernel to do. */
 void remote_registers_restart(struct user_regs_struct *);
 /* The number of a call that has been interrupted more than once, which the kernel calls restart_syscall: as the code in
- * front of the call has it. Where that does not have it, restart_syscall. */
+ * front of the call has it, or the stack. Where neither has it, restart_syscall. */
 long remote_asked_for(remote *);
 /* That call is to begin anew, by its number: the kernel does not know any more how it went on. */
 void remote_registers_anew(struct user_regs_struct *, uint64_t nr);

@@ -115,8 +115,7 @@ static bool waits(const mutatee *m, const remote *r)
     };
     uint8_t bytes[sizeof remote_syscall_insn];
     long nr = remote_registers_wanted(&r->regs);
-    /* Interrupted again, in code that makes all calls (glibc's, from 2.41 on): nobody knows which one would have to
-     * begin anew if the kernel forgot it. */
+    /* Interrupted again, and nobody knows which one would have to begin anew if the kernel forgot it. */
     if (nr == SYS_restart_syscall && r->restarts == SYS_restart_syscall) return false;
     if (!read_there(m, (const void *)remote_registers_pc(&r->regs), bytes, remote_syscall_size) ||
         memcmp(bytes, remote_syscall_insn, remote_syscall_size))

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 struct inner {
@@ -83,15 +84,29 @@ static void *sleeps(void *p)
     while (!p) cut_short += nanosleep(&longer, NULL) != 0;
     return NULL;
 }
+/* Any call: its number is on the stack, as where one procedure of the C library's makes them all. */
+long makes(long a, long b, long c, long d, long e, long f, long nr);
+__asm__(".type makes, @function\n"
+        "makes: mov 8(%rsp), %rax\n"
+        "       mov %rcx, %r10\n"
+        "       syscall\n"
+        "       ret\n"
+        "       .size makes, . - makes\n");
+static void *polls(void *p)
+{
+    while (!p) cut_short += makes(0, 0, 1000000, 0, 0, 0, SYS_poll) != 0;
+    return NULL;
+}
 int main(void)
 {
     int p[2], stop = 0;
     char line[100];
-    pthread_t t[3];
+    pthread_t t[4];
     if (pipe(p)) return 1;
     pthread_create(&t[0], NULL, waits, &p[0]);
     pthread_create(&t[1], NULL, works, &stop);
     pthread_create(&t[2], NULL, sleeps, NULL);
+    pthread_create(&t[3], NULL, polls, NULL);
     puts("ready");
     fflush(stdout);
     while (fgets(line, 100, stdin)) {

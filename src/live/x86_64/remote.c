@@ -98,18 +98,6 @@ void remote_registers_restart(struct user_regs_struct *u)
     u->orig_rax = ~0ul;
 }
 
-/* mov $nr, %eax; syscall */
-long remote_asked_for(remote *r)
-{
-    enum { MOV_EAX = 0xb8, MOV_BYTES = 5 };
-    uint8_t code[MOV_BYTES] = {0};
-    int32_t nr;
-    inl_error ignored;
-    remote_read(r, r->regs.rip - SYSCALL_BYTES - MOV_BYTES, code, sizeof code, &ignored);
-    memcpy(&nr, code + 1, sizeof nr);
-    return *code == MOV_EAX ? nr : SYS_restart_syscall;
-}
-
 void remote_registers_anew(struct user_regs_struct *u, uint64_t nr)
 {
     if (u->rax == SYS_restart_syscall && nr) u->rax = nr;
