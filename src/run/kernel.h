@@ -43,7 +43,7 @@ typedef struct run_syscall_row {
     run_syscall_handler *run;
 } run_syscall_row;
 extern const run_syscall_row run_memory_syscalls[], run_file_syscalls[], run_signal_syscalls[], run_process_syscalls[],
-    run_sending_syscalls[], run_isa_syscalls[]; /* each ends with a row whose `run` is NULL */
+    run_sending_syscalls[], run_waiting_syscalls[], run_isa_syscalls[]; /* each ends with a row whose `run` is NULL */
 void run_syscalls_init(void);
 void run_memory_writers_direct(void (*make_direct)(unsigned nr)); /* syscall_file.c */
 /* syscall_memory.c. Would the call take memory of Inlay's away, or replace it, or the vdso? And makes it so that it

@@ -47,6 +47,7 @@ void run_syscalls_init(void)
     add_rows(run_signal_syscalls);
     add_rows(run_sending_syscalls);
     add_rows(run_process_syscalls);
+    add_rows(run_waiting_syscalls);
     add_rows(run_isa_syscalls);
     if (!run_here.client.proc_link) {
         make_direct(SYS_readlink);

@@ -79,6 +79,13 @@ typedef struct run_call {
     uint64_t begin_sp, sp; /* the stack pointer with which it begins, and comes back */
 } run_call;
 
+/* A call that sleeps for a span of time (syscall_wait.c), which ends at `until`, in nanoseconds of its clock. */
+typedef struct run_waiting {
+    bool interrupted; /* by a nudge: the same call goes on */
+    uint64_t pc, sp, args[6];
+    int64_t until;
+} run_waiting;
+
 typedef struct run_divert { /* of calls that are made outside of some code: divert.c */
     bool on;
     uint64_t low, size, selector;
@@ -138,6 +145,7 @@ typedef struct run_thread {
     const struct run_filter *filters;     /* of system calls, that the program installed; the newest first */
     struct run_signals *signals;          /* dispositions; shared by the threads of a process */
     run_diversion divert;
+    run_waiting waiting;
     uint32_t busy;     /* 0 from the moment an ended thread no longer uses its stacks */
     bool parent_waits; /* vfork: the parent sleeps and takes the block back afterwards */
     void *exec_argv;   /* of an exec in a process that shares memory, freed by the parent */

@@ -158,6 +158,15 @@ class UnderJit(out.Out):
                 answers, status = c.end()
             if (answers, status) != (b"begin\n0 1\n", 0):
                 raise driver.Failed(f"status {status}", answers.decode())
+        with self.started([program], folder) as c:  # what begins anew at each report never ends
+            c.has_answered(1)
+            end = time.monotonic() + live.LIMIT
+            while c.process.poll() is None:
+                if time.monotonic() > end:
+                    raise driver.Failed("it sleeps for as long as there are reports")
+                subprocess.run([self.inlay, "report", str(c.process.pid)], capture_output=True, env=driver.ENVIRONMENT)
+            if c.end() != (b"begin\n0 1\n", 0):
+                raise driver.Failed("it does not sleep as long as it is to", *map(repr, c.end()))
 
     def cycles(self, times):
         """Tools come and go under a program that is never at rest and checks itself."""
