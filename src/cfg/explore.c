@@ -77,6 +77,7 @@ static void apply(cfg_work *w, const cfg_event *e)
         return;
     case EVENT_RETURNS: cfg_returns(w, e->proc); return;
     case EVENT_DATA: cfg_name_data(w, e->to, e->size != 0); return;
+    case EVENT_OPERAND: cfg_name_operand(w, e->to); return;
     }
 }
 
@@ -160,7 +161,7 @@ static bool transfer(cfg_work *w, const isa_insn *in, const isa_insn *before)
     case ISA_FLOW_JUMP_IND: happen(w, (cfg_event){.kind = EVENT_INDIRECT, .from = in->addr}); return false;
     case ISA_FLOW_RETURN: happen(w, (cfg_event){.kind = EVENT_RETURNS}); return false;
     case ISA_FLOW_FAR: cfg_blame(w, w->current, "a far branch"); return false;
-    default: return false;
+    default: w->trial_traps |= in->flow == ISA_FLOW_TRAP; return false;
     }
 }
 
@@ -189,6 +190,7 @@ static void look_for_names(cfg_work *w, const isa_insn *in, cfg_trail *trail)
         if (!in_text(w, n->to)) happen(w, (cfg_event){.kind = EVENT_DATA, .to = n->to, .size = n->sure});
         else if (n->of_code)
             happen(w, (cfg_event){.kind = EVENT_NAMES, .from = in->addr, .to = n->to, .size = n->sure});
+        else if (n->operand) happen(w, (cfg_event){.kind = EVENT_OPERAND, .to = n->to});
     }
 }
 
@@ -275,6 +277,21 @@ static bool loads_stack(const cfg_work *w, const isa_insn *in)
            s.has_mem;
 }
 
+/* A jump over padding is no end of a straight run. */
+static void hand_on(cfg_work *w, const isa_insn *in, const cfg_trail *trail)
+{
+    if (in->flow != ISA_FLOW_JUMP || !trail->known) return;
+    w->handed = *trail;
+    w->handed_to = in->target;
+}
+
+static void take_up(cfg_work *w, uint64_t addr, cfg_trail *trail)
+{
+    trail->known = 0;
+    if (w->handed.known && w->handed_to == addr) *trail = w->handed;
+    w->handed.known = 0;
+}
+
 static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
 {
     const cfg_draft *p = &w->procs.items[w->current];
@@ -282,7 +299,7 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
     uint8_t *m = w->marks + r->base + (addr - r->addr);
     isa_insn in = {.addr = addr}, before = {0};
     cfg_trail trail;
-    trail.known = 0;
+    take_up(w, addr, &trail);
     if (*m & MARK_BODY && !(*m & MARK_INSN)) blame_overlap(w);
     set_mark(w, m, MARK_BLOCK);
     while (addr < end && !w->failed) {
@@ -301,6 +318,10 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
                                               : "bytes that are no instruction");
             return;
         }
+        if (w->trying && cfg_holds_operand(w, r, addr, in.len)) {
+            cfg_blame(w, w->current, "constants that code reads");
+            return;
+        }
         bool goes_on = passes(w, &in, bytes + in.len, end - addr - in.len);
         if (!occupy(w, m, in.len, !goes_on)) {
             blame_overlap(w);
@@ -317,6 +338,7 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
             before = in;
             continue;
         }
+        hand_on(w, &in, &trail);
         if (!transfer(w, &in, before.len ? &before : NULL)) return;
         before.len = 0;
         if (addr < end) set_mark(w, w->marks + r->base + (addr - r->addr), MARK_BLOCK);
@@ -373,11 +395,23 @@ static bool harmless(const cfg_work *w, const cfg_event *e)
     return !(number != CFG_NONE && cfg_inside(&w->procs.items[number], e->to));
 }
 
+/* All ways from what is tried end at traps, as a few bytes of somebody's constants do. (What relocations lead to may: a
+ * virtual function that must not be called.) */
+static bool leads_nowhere(const cfg_work *w, uint64_t addr)
+{
+    if (*cfg_mark(w, addr) & MARK_HELD) return false;
+    for (size_t i = 0; i < w->events.count; i++) {
+        uint8_t kind = w->events.items[i].kind;
+        if (kind != EVENT_NAMES && kind != EVENT_DATA && kind != EVENT_OPERAND) return false;
+    }
+    return w->trial_traps;
+}
+
 bool cfg_try(cfg_work *w, uint32_t proc, uint64_t addr)
 {
     size_t before = w->todo.count;
     w->trying = true;
-    w->trial_failed = w->trial_overlaps = false;
+    w->trial_failed = w->trial_overlaps = w->trial_traps = false;
     w->trial.count = w->events.count = 0;
     cfg_keep(w, &w->todo, addr);
     while (w->todo.count > before && !w->trial_failed && !w->failed) {
@@ -387,6 +421,7 @@ bool cfg_try(cfg_work *w, uint32_t proc, uint64_t addr)
     w->trying = false;
     w->current = proc;
     for (size_t i = 0; i < w->events.count; i++) w->trial_failed |= !harmless(w, &w->events.items[i]);
+    if (w->procs.items[proc].addr == addr) w->trial_failed |= leads_nowhere(w, addr);
     if (w->trial_failed) {
         w->todo.count = before;
         while (w->trial.count) { /* backwards: a place may be there twice */

@@ -94,6 +94,7 @@ static void close_work(cfg_work *w)
     inl_vec_free(&w->data);
     free(w->named);
     free(w->hinted);
+    free(w->operands);
 }
 
 static inl_status run(cfg_work *w, cfg_program *p, inl_error *e)

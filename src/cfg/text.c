@@ -115,6 +115,20 @@ void cfg_name_data(cfg_work *w, uint64_t addr, bool surely)
     bits[bit / 64] |= 1ull << bit % 64;
 }
 
+void cfg_name_operand(cfg_work *w, uint64_t addr)
+{
+    const uint8_t *m = cfg_mark(w, addr);
+    if (m) w->operands[(m - w->marks) / 64] |= 1ull << (m - w->marks) % 64;
+}
+
+bool cfg_holds_operand(const cfg_work *w, const cfg_region *r, uint64_t addr, unsigned size)
+{
+    size_t bit = r->base + (addr - r->addr);
+    for (size_t end = bit + size; bit < end; bit++)
+        if (w->operands[bit / 64] >> bit % 64 & 1) return true;
+    return false;
+}
+
 uint64_t cfg_next_name(const cfg_work *w, uint64_t addr, bool surely)
 {
     const cfg_data *d = data_at(w, addr);
@@ -142,7 +156,8 @@ bool cfg_text_open(cfg_work *w, inl_error *e)
         return false;
     }
     w->marks = calloc(w->mark_count, 1);
-    if (!w->marks || w->failed) {
+    w->operands = calloc(w->mark_count / 64 + 1, 8);
+    if (!w->marks || !w->operands || w->failed) {
         inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(w->image));
         return false;
     }

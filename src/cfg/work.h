@@ -51,7 +51,8 @@ typedef struct cfg_shape { /* an instruction as `what dst, src` */
     int64_t step;
 } cfg_shape;
 
-/* What is known of registers along a straight run of instructions, of sets that take several to name an address. */
+/* What is known of registers along a straight run of instructions: addresses that several instructions name, and those
+ * that instructions read by. */
 typedef struct cfg_trail {
     uint64_t value[64];
     isa_regs known;
@@ -60,8 +61,9 @@ typedef struct cfg_name { /* an address that an instruction names */
     uint64_t to;
     bool sure;    /* certainly an address; else a number that may be one, or something inside what is named */
     bool of_code; /* if it lies in code, something may go there */
+    bool operand; /* the instruction reads or writes there */
 } cfg_name;
-enum { CFG_MAX_NAMES = 2 };
+enum { CFG_MAX_NAMES = 3 };
 
 typedef struct cfg_machine { /* per instruction set */
     const isa *isa;
@@ -143,7 +145,8 @@ typedef enum cfg_event_kind {
     EVENT_NAMES,  /* names the address of code */
     EVENT_INDIRECT,
     EVENT_RETURNS,
-    EVENT_DATA, /* names something that is not code */
+    EVENT_DATA,    /* names something that is not code */
+    EVENT_OPERAND, /* reads or writes in the text */
 } cfg_event_kind;
 typedef struct cfg_event {
     uint64_t from, to;
@@ -207,8 +210,9 @@ struct cfg_work {
     uint64_t low, high;   /* of all regions */
     uint64_t least, most; /* what code may name: the image, and a good deal around it */
     INL_VEC(cfg_data) data;
-    uint64_t *named;  /* bits: code or a relocation names this address, so something begins there */
-    uint64_t *hinted; /* ... or some constant may name it */
+    uint64_t *named;    /* bits: code or a relocation names this address, so something begins there */
+    uint64_t *hinted;   /* ... or some constant may name it */
+    uint64_t *operands; /* bits, as marks: some instruction reads or writes there */
 
     INL_VEC(cfg_draft) procs; /* by number, in order of discovery */
     INL_VEC(uint32_t) order;  /* numbers by address */
@@ -220,7 +224,7 @@ struct cfg_work {
     INL_VEC(uint64_t) todo;
     INL_VEC(cfg_event) events; /* held back while trying */
     INL_VEC(uint64_t) trial;   /* places whose marks are new in this trial */
-    bool trying, trial_failed, trial_overlaps;
+    bool trying, trial_failed, trial_overlaps, trial_traps;
 
     INL_VEC(cfg_note) notes;
     INL_VEC(uint64_t) skips;       /* branch targets behind such a prefix */
@@ -232,6 +236,8 @@ struct cfg_work {
     INL_VEC(cfg_span) table_spans; /* sorted: where the tables lie */
     INL_VEC(uint64_t) table_bases; /* sorted: code that tables' entries count from */
     uint32_t current;              /* procedure that is being explored */
+    cfg_trail handed;              /* what is known of registers by a jump to here */
+    uint64_t handed_to;
 };
 
 #define cfg_keep(w, v, ...)                                                                                            \
@@ -246,6 +252,9 @@ bool cfg_name_sems(cfg_work *w);
 bool cfg_text_open(cfg_work *w, inl_error *e);
 const cfg_region *cfg_region_at(const cfg_work *w, uint64_t addr); /* or NULL */
 uint8_t *cfg_mark(const cfg_work *w, uint64_t addr);               /* or NULL: no text */
+/* Notes that an instruction reads or writes at an address of the text; does one, somewhere in these bytes? */
+void cfg_name_operand(cfg_work *w, uint64_t addr);
+bool cfg_holds_operand(const cfg_work *w, const cfg_region *, uint64_t addr, unsigned size);
 /* Is everything from addr to end padding? */
 bool cfg_is_padding(const cfg_work *w, uint64_t addr, uint64_t end);
 /* The first address at or behind addr, before end, that is no padding; or end. */

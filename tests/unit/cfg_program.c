@@ -257,10 +257,20 @@ static const char odd_s[] =
     ".type constants,@function\nconstants: movdqu 1f(%rip),%xmm0; lea 1f(%rip),%rax; ret\n"
     ".p2align 4; 1: .quad 0x0606060606060606, 0xffffffffffffffff\n.size constants,.-constants\n"
     ".type wild,@function\nwild: adc 0x73545338(%rip),%ecx; ret\n.size wild,.-wild\n"
+    /* constants of nobody's that make sense as code, up to a ret; and others, that only lead to a hlt */
+    ".type masks,@function\nmasks: lea 1f(%rip),%r11; lea 16(%r11),%r11; jmp 2f; nop; 2: movdqu -16(%r11),%xmm0; ret\n"
+    ".size masks,.-masks\n.p2align 4; 1: .quad 0x0101010101010101, 0x0808080808080808, 0xc3\n"
+    ".type tables,@function\ntables: lea 1f(%rip),%rax; ret\n"
+    ".size tables,.-tables\n.p2align 4; 1: .quad 0x50a7f45150a7f451\n"
     /* a handler may skip the first trap; behind the others there is text */
     ".type traps,@function\ntraps: test %edi,%edi; je 1f; ud2; mov $17,%eax; ret; 1: ud2; ud2; .asciz \"file.c\"\n"
     ".size traps,.-traps\n"
     ".section .note.GNU-stack,\"\",@progbits\n";
+
+static void check_no_code_behind(const sample *s, const cfg_proc *p)
+{
+    assert_int_equal(cfg_block_at(s->program, (p->addr + p->size + 15) & ~15ull), CFG_NONE);
+}
 
 static void test_odd_code(void **state)
 {
@@ -286,6 +296,8 @@ static void test_odd_code(void **state)
     const cfg_proc *traps = whole_proc(&s, "traps");
     assert_int_equal(traps->block_count, 4);
     assert_int_equal(count_blocks(&s, traps, CFG_BLOCK_ADDRESS_TAKEN | CFG_BLOCK_RETURN), 1);
+    check_no_code_behind(&s, whole_proc(&s, "masks"));
+    check_no_code_behind(&s, whole_proc(&s, "tables"));
     whole_proc(&s, "main");
     drop(&s);
 }

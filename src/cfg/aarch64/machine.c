@@ -248,11 +248,11 @@ static unsigned names(const cfg_work *w, const isa_insn *in, cfg_trail *trail, c
     if (in->bits & ISA_BIT_PCREL_MEM) {
         at = in->target;
         address = s.sem == SEM_LEA;
-        if (!page) out[n++] = (cfg_name){at, address, address};
+        if (!page) out[n++] = (cfg_name){at, address, address, !address};
     } else if (s.has_mem && s.mem.index == ISA_NO_REG && follow(trail, s.mem.base, &at)) {
         at += (uint64_t)s.mem.disp;
         address = s.sem == SEM_LEA;
-        out[n++] = (cfg_name){at, address, address};
+        out[n++] = (cfg_name){at, address, address, !address};
     }
     trail->known &= ~writes;
     if (address && s.dst.reg < 64 && s.dst.size == 8) {

@@ -70,16 +70,49 @@ static uint32_t constant_at(const isa_insn *in, unsigned at)
     return value;
 }
 
+static bool in_text(const cfg_work *w, uint64_t addr) { return addr - w->low < w->high - w->low; }
+
+/* The address of something in the text that the instruction itself holds. */
+static bool holds_address(const cfg_work *w, const isa_insn *in, uint64_t *at)
+{
+    if (in->bits & ISA_BIT_PCREL_MEM) *at = in->target;
+    else if (w->fixed && in->imm_len == 4) *at = constant_at(in, in->imm_at);
+    else return false;
+    return in_text(w, *at);
+}
+
+/* Along a straight run of instructions: does this one read or write by a register that has got the address of something
+ * in the text? Hand-written code has its constants there. */
+static bool uses_address(const cfg_work *w, const isa_insn *in, cfg_trail *trail, uint64_t *at)
+{
+    cfg_shape s;
+    uint64_t gets = 0;
+    bool holds = holds_address(w, in, &gets);
+    if (!trail->known && !holds) return false;
+    shape(w, in, &s);
+    bool by = s.has_mem && s.mem.index == ISA_NO_REG && !s.mem.segment && s.mem.base < 64 &&
+              trail->known >> s.mem.base & 1;
+    if (by) *at = trail->value[s.mem.base] + (uint64_t)s.mem.disp;
+    if (by && s.sem == SEM_LEA) gets = *at;
+    trail->known &= ~cfg_insn_writes(w, in);
+    bool address = s.sem == SEM_LEA ? holds || by : s.sem == SEM_MOV && holds && !s.has_mem;
+    if (address && in_text(w, gets) && s.dst.kind == ISA_OPERAND_REG && s.dst.reg < 64) {
+        trail->value[s.dst.reg] = gets;
+        trail->known |= 1ull << s.dst.reg;
+    }
+    return by && s.mem.access & ISA_READ_WRITE;
+}
+
 /* What is relative to the program counter is an address; in images at a fixed place any constant may be one, in others
  * one of 64 bits may be an offset from the global offset table (-mcmodel=large). */
 static unsigned names(const cfg_work *w, const isa_insn *in, cfg_trail *trail, cfg_name out[CFG_MAX_NAMES])
 {
     unsigned n = 0;
-    (void)trail;
+    uint64_t used;
     if (in->bits & ISA_BIT_PCREL_MEM) { /* but for lea it may be something inside, as an entry of a table */
         bool lea = w->sems[in->op] == SEM_LEA;
         bool itself = in->target == in->addr; /* where it is, for sums with what lies so far from there */
-        if (!itself) out[n++] = (cfg_name){in->target, lea, lea};
+        if (!itself) out[n++] = (cfg_name){in->target, lea, lea, !lea};
     } else if (w->fixed) {
         if (in->imm_len == 4 && in->flow == ISA_FLOW_NEXT)
             out[n++] = (cfg_name){.to = constant_at(in, in->imm_at), .of_code = true};
@@ -89,6 +122,7 @@ static unsigned names(const cfg_work *w, const isa_insn *in, cfg_trail *trail, c
         memcpy(&offset, in->raw + in->imm_at, sizeof offset);
         out[n++] = (cfg_name){.to = w->got + offset, .of_code = true};
     }
+    if (uses_address(w, in, trail, &used)) out[n++] = (cfg_name){.to = used, .operand = true};
     return n;
 }
 
