@@ -149,20 +149,12 @@ void live_change_unmap(live_process *p, const live_change *c)
         unmap(&p->threads.items[0], c->texts.items[i].at, c->texts.items[i].at + room_of(&c->texts.items[i]));
 }
 
-static inl_status open_memory(live_process *p, live_change *c, inl_error *e)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/mem", p->pid);
-    c->memory = open(path, O_RDWR | O_CLOEXEC);
-    c->has_memory = c->memory >= 0;
-    if (c->has_memory) return INL_OK;
-    return inl_fail(e, INL_ERR_ACCESS, "cannot open the memory of process %d: %s", p->pid, strerror(errno));
-}
-
 /* The memory that is written to later is this one, even if the process becomes another program. */
 inl_status live_change_map(live_process *p, live_change *c, inl_error *e)
 {
-    inl_status s = open_memory(p, c, e);
+    c->memory = live_open_memory(p, e);
+    c->has_memory = c->memory >= 0;
+    inl_status s = c->has_memory ? INL_OK : INL_ERR_ACCESS;
     for (c->mapped = 0; c->mapped < c->texts.count && s == INL_OK; c->mapped += s == INL_OK) {
         live_text room = c->texts.items[c->mapped];
         room.room = room_of(&room);

@@ -93,6 +93,8 @@ inl_status live_read_maps(live_process *, inl_error *);
 /* What lies there; false: not all of it can be read. */
 bool live_read(const live_process *, uint64_t at, void *to, size_t size);
 bool live_find_syscall(live_process *);
+/* Its memory, to read and write, also where it may not itself; or -1. */
+int live_open_memory(const live_process *, inl_error *);
 /* A way to rt_sigreturn, returns_at: in the vdso, where there is room, or the C library's, or in what pads an image's
  * text. And it goes. */
 bool live_put_return(live_process *);

@@ -112,11 +112,17 @@ static uint64_t end_of(const live_mapping *m, bool is_vdso)
     return fits ? m->high - LAST : 0;
 }
 
-static int open_memory(const live_process *p)
+int live_open_memory(const live_process *p, inl_error *e)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/mem", p->pid);
-    return open(path, O_RDWR | O_CLOEXEC);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0) return fd;
+    const char *why = errno == EACCES
+                          ? ": no right to trace it, or in a sandbox (Landlock) that lets no files be written to"
+                          : "";
+    (void)inl_fail(e, INL_ERR_ACCESS, "cannot write to the memory of process %d: %s%s", p->pid, strerror(errno), why);
+    return fd;
 }
 
 static bool put_at(int fd, uint64_t at)
@@ -132,7 +138,7 @@ static bool put_at(int fd, uint64_t at)
 static uint64_t put_return(const live_process *p, bool in_vdso)
 {
     uint64_t put = 0;
-    int fd = remote_returns->size ? open_memory(p) : -1;
+    int fd = remote_returns->size ? live_open_memory(p, NULL) : -1;
     for (size_t i = 0; fd >= 0 && i < p->mappings.count && !put; i++) {
         uint64_t at = end_of(&p->mappings.items[i], in_vdso);
         if (at && put_at(fd, at)) put = at;
@@ -158,7 +164,7 @@ bool live_put_return(live_process *p)
 void live_take_return(live_process *p)
 {
     static const uint8_t nothing[LAST];
-    int fd = open_memory(p);
+    int fd = live_open_memory(p, NULL);
     if (fd >= 0 && p->returns_at && p->return_is_put) {
         ssize_t n = pwrite(fd, nothing, LAST, (off_t)p->returns_at);
         (void)n; /* it has ended */

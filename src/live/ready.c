@@ -93,15 +93,14 @@ inl_status live_ready_map(live_ready *r, live_process *p, bool runs_on, inl_erro
 
 inl_status live_ready_fill(const live_ready *r, const live_process *p, inl_error *e)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/mem", p->pid);
-    int mem = open(path, O_RDWR | O_CLOEXEC);
-    bool good = mem >= 0;
+    int mem = live_open_memory(p, e);
+    if (mem < 0) return INL_ERR_ACCESS;
+    bool good = true;
     for (size_t i = 0; i < r->pieces.count && good; i++) {
         const live_text *t = &r->pieces.items[i];
         good = pwrite(mem, t->bytes, t->size, (off_t)t->at) == (ssize_t)t->size;
     }
-    if (mem >= 0) close(mem);
+    close(mem);
     if (good) return INL_OK;
     return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended, or has become another program", p->pid);
 }

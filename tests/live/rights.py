@@ -32,6 +32,12 @@ program = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", 4, ctypes.address
 c = ctypes.CDLL(None)
 if c.prctl(38, 1, 0, 0, 0) or c.prctl(22, 2, program, 0, 0): sys.exit(77)
 os.execv(sys.argv[1], sys.argv[1:])"""]
+# Whoever it executes may open no file to write to it, by Landlock.
+SANDBOX = [sys.executable, "-c", """import ctypes, os, struct, sys
+c, rules = ctypes.CDLL(None), ctypes.create_string_buffer(struct.pack("<Q", 2))
+n = c.syscall(444, rules, 8, 0)
+if n < 0 or c.prctl(38, 1, 0, 0, 0) or c.syscall(446, n, 0): sys.exit(77)
+os.execv(sys.argv[1], sys.argv[1:])"""]
 EXECUTES = """import os, sys, time
 n = int(sys.argv[1])
 print(n, flush=True)
@@ -105,6 +111,17 @@ class Rights:
                 raise driver.Failed(f"{command}: status {done.returncode}, output {done.stdout}", done.stderr)
             if done.stderr.count("\n") != 1:
                 raise driver.Failed("more is said", done.stderr)
+
+    def starts_in_sandbox(self):
+        """A program that gets no right to write to files runs without the tool, and is not told to have ended."""
+        run, printf = [self.inlay, "run", "--engine=live", "inscount", "--image=printf", "--"], ["/usr/bin/printf", "good"]
+        if subprocess.run([*SANDBOX, "/bin/true"]).returncode:
+            return  # a kernel without Landlock
+        for command, status in (([*run, *SANDBOX, *printf], 0), ([*SANDBOX, *run, *printf], 1)):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=driver.ENVIRONMENT)
+            says = r"cannot (follow|start) the program: cannot write to the memory of process \d+: .*Landlock"
+            if done.returncode != status or done.stdout != ("" if status else "good") or not re.search(says, done.stderr):
+                raise driver.Failed(f"{command}: status {done.returncode}, output {done.stdout}", done.stderr)
 
     def starts_late(self):
         """Analysing takes more than what a program has of the processor's time, and a process, which it may not have; and
@@ -371,7 +388,7 @@ def main():
     options = parser.parse_args()
     with driver.Results("rights", options) as results:
         of = Rights(options, results.folder)
-        for name in ("in_fault",) * options.all + ("confined", "no_files", "no_memory", "no_data", "starts_small", "starts_late", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended",
+        for name in ("in_fault",) * options.all + ("confined", "no_files", "no_memory", "no_data", "starts_small", "starts_late", "starts_in_sandbox", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended",
                      "in_vfork", "in_faults", "traced", "gets_rights", "stopped", "denied", "frozen", "executes", "rootless"):
             if driver.chosen(name, options):
                 results.check(name, getattr(of, name))
