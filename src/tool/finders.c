@@ -44,13 +44,20 @@ static finders_unnamed find_unnamed(void)
     return (finders_unnamed){0};
 }
 
+/* A static program has of its unwinder what it uses: Rust's, with LLVM's unwinder, raise nothing by force. */
+static bool may_lack(image *im, const moved_finder *f)
+{
+    return f->kind == MOVED_WALKS && strcmp(f->name, "_Unwind_Backtrace") != 0 && image_is_program(im) &&
+           !image_interp(im);
+}
+
 /* An unwinder's procedures know each other's contexts: all are one image's. */
 static bool has_walks(image *im)
 {
     uint64_t at, size;
     bool all = true;
     for (const moved_finder *f = moved_finders; f->name && all; f++)
-        all = f->kind != MOVED_WALKS || image_symbol(im, f->name, &at, &size);
+        all = f->kind != MOVED_WALKS || image_symbol(im, f->name, &at, &size) || may_lack(im, f);
     return all;
 }
 
@@ -130,8 +137,10 @@ static uint32_t moved_from(const rewriter_image *i, uint64_t at)
 
 static bool can_walk(const rewriter_image *i)
 {
-    for (const moved_finder *f = moved_finders; f->name; f++)
-        if (f->kind == MOVED_WALKS && moved_from(i, place_of(i->im, f, false)) == CFG_NONE) return false;
+    for (const moved_finder *f = moved_finders; f->name; f++) {
+        uint64_t at = f->kind == MOVED_WALKS ? place_of(i->im, f, false) : 0;
+        if (f->kind == MOVED_WALKS && (at || !may_lack(i->im, f)) && moved_from(i, at) == CFG_NONE) return false;
+    }
     return true;
 }
 

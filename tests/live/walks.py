@@ -44,18 +44,19 @@ class Walks(outside.Out):
         self.compile("g++", "-O2", f"{HERE}/walks.cc", "-o", self.walker)
         self.compile("gcc", "-O2", "-pthread", f"{HERE}/walks_late.c", "-o", f"{self.walker}-late")
         self.compile("g++", "-O2", "-static", f"{HERE}/walks.cc", "-o", f"{self.walker}-static")
+        self.compile("objcopy", "--strip-symbol=_Unwind_ForcedUnwind", f"{self.walker}-static", f"{self.walker}-lacks")
 
     def compile(self, *argv):
         done = driver.run(list(argv), live.LIMIT, cwd=self.folder)
         if done.status:
             raise Failed("compile", *driver.as_lines(done.stderr))
 
-    def same(self, program, mask=None, environment=None, options=()):
+    def same(self, program, mask=None, environment=None, options=(), tools=TOOLS):
         environment = driver.ENVIRONMENT | (environment or {})
         native = driver.run([program], live.LIMIT, stdin=self.typed, cwd=self.folder, env=environment)
         if len(native.stdout + native.stderr) < 1000:
             raise Failed("hardly anything is walked over natively", *driver.as_lines(native.stdout + native.stderr))
-        for tool in TOOLS:
+        for tool in tools:
             argv = [self.inlay, "run", "--engine=live", tool, *options, "-o", "/dev/null", "--", program]
             done = driver.run(argv, live.LIMIT, stdin=self.typed, cwd=self.folder, env=environment)
             told = driver.differences(native, done, (), mask)
@@ -68,6 +69,10 @@ class Walks(outside.Out):
     def static(self):
         """The C library's first procedure, whose table nobody has registered there, is told of as in other programs."""
         self.same(f"{self.walker}-static", mask=r"  (ip|info) \?\+0 0\n")
+
+    def lacks(self):
+        """One that does not have all of an unwinder's procedures, as Rust's with musl."""
+        self.same(f"{self.walker}-lacks", mask=r"  (ip|info) \?\+0 0\n", tools=TOOLS[:1])
 
     def rust(self):
         program = f"{self.folder}/panics"
@@ -139,7 +144,7 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("walks", options) as results:
         walks = Walks(options, results.folder)
-        for name in ("started", "static", "rust", "attached", "opened", "opened_with_a_tool"):
+        for name in ("started", "static", "lacks", "rust", "attached", "opened", "opened_with_a_tool"):
             if driver.chosen(name, options):
                 results.check(name, getattr(walks, name))
     return results.status
