@@ -3,13 +3,14 @@
  *
  *     maps, smaps   less Inlay's own ranges (maps.c)
  *     status    the signals that the program blocks, ignores and catches, not those Inlay does
- *     cmdline, environ   of a program that Inlay loaded without ptrace: the kernel tells the tool's
+ *     cmdline, environ, auxv   of a program that Inlay loaded without ptrace: the kernel tells the tool's
  *
  * The real file is opened first, so that every error is the kernel's own, and what has been opened is
  * told by the descriptor: by whatever way the program named it (relative to a folder of /proc, as
  * thread-self, below task/). Only that the name ends as the file's own does is asked before, since it
  * costs nothing: a symbolic link of another name to such a file is not seen through.
  */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -126,6 +127,20 @@ static bool environ_put(run_proc_file *out, char *text)
     return run_read(&argc, at, sizeof argc) && vector_put(out, at + (argc + 2) * sizeof argc);
 }
 
+/* The auxiliary vector, behind the environment, with its end. */
+static bool auxv_put(run_proc_file *out, char *text)
+{
+    uint64_t argc, at = run_sp(&run_here.start.ctx), word = 1;
+    Elf64_auxv_t entry = {.a_type = !AT_NULL};
+    (void)text;
+    if (!run_read(&argc, at, sizeof argc)) return false;
+    for (at += (argc + 2) * sizeof argc; word; at += sizeof word)
+        if (!run_read(&word, at, sizeof word)) return false;
+    for (; entry.a_type != AT_NULL; at += sizeof entry)
+        if (!run_read(&entry, at, sizeof entry) || !run_proc_put(out, (char *)&entry, sizeof entry)) return false;
+    return true;
+}
+
 static char *read_all(int fd)
 {
     size_t size = 0, room = 64 << 10;
@@ -154,7 +169,7 @@ static const struct {
     bool only_loaded;
 } files[] = {
     {"maps", run_maps_put, false},  {"smaps", run_smaps_put, false}, {"status", status_put, false},
-    {"cmdline", cmdline_put, true}, {"environ", environ_put, true},
+    {"cmdline", cmdline_put, true}, {"environ", environ_put, true},  {"auxv", auxv_put, true},
 };
 
 int run_proc_kind(const char *path)

@@ -1,5 +1,7 @@
 /* The process's own maps and smaps, opened in each of the ways there are: they say the same, name no
- * file that the program does not know, and hold no mapping that is writable and executable. */
+ * file that the program does not know, and hold no mapping that is writable and executable. And the auxiliary vector as
+ * the file has it, which is that on the stack. */
+#include <elf.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -91,6 +93,18 @@ static void check_counts(void)
     printf("counts: wrong %d, too much %d, odd %d, uneven %d\n", wrong, more, odd, uneven);
 }
 
+static void check_vector(void)
+{
+    extern char **environ;
+    char **e = environ;
+    while (*e) e++;
+    const Elf64_auxv_t *there = (const void *)(e + 1);
+    size_t n = 0, size = (size_t)load(open("/proc/self/auxv", O_RDONLY));
+    while (there[n].a_type != AT_NULL) n++;
+    n = (n + 1) * sizeof *there;
+    printf("vector %d\n", size >= n && memcmp(text, there, n) == 0);
+}
+
 int main(void)
 {
     char path[64];
@@ -111,6 +125,7 @@ int main(void)
     compare("smaps", open("/proc/self/smaps", O_RDONLY));
     compare("smaps from /proc/self", openat(folder, "smaps", O_RDONLY));
     check_counts();
+    check_vector();
     if (chdir("/proc/self") == 0) compare("working folder", open("maps", O_RDONLY));
     printf("no such file %d\n", openat(folder, "nonesuch/maps", O_RDONLY));
     return 0;
