@@ -97,34 +97,47 @@ static bool status_put(run_proc_file *out, char *text)
     return run_proc_put(out, text, strlen(text));
 }
 
-/* The strings of a vector on the program's first stack, each with its 0. */
-static bool vector_put(run_proc_file *out, uint64_t at)
+/* What lies there, or only as much of it as goes before a 0, and that. */
+static bool strings_put(run_proc_file *out, uint64_t from, uint64_t to, bool one)
 {
-    uint64_t string;
-    for (; run_read(&string, at, sizeof string) && string; at += sizeof string) {
-        char text[INL_PAGE];
-        long n = run_read_string(text, string, sizeof text);
-        while (n == -ENAMETOOLONG) {
-            if (!run_proc_put(out, text, sizeof text)) return false;
-            string += sizeof text;
-            n = run_read_string(text, string, sizeof text);
-        }
-        if (n < 0 || !run_proc_put(out, text, (size_t)n + 1)) return false;
+    char text[INL_PAGE];
+    for (const char *end = NULL; from < to && !end;) {
+        uint64_t n = to - from < sizeof text ? to - from : sizeof text;
+        if (!run_read(text, from, n)) return false;
+        end = one ? memchr(text, 0, n) : NULL;
+        if (end) n = (uint64_t)(end + 1 - text);
+        if (!run_proc_put(out, text, n)) return false;
+        from += n;
     }
     return true;
 }
 
+/* As the kernel does it: the bytes that held the arguments at the start, whatever they are now. Where the last of them
+ * is no 0 the program has written one longer title over them, and over its environment. */
 static bool cmdline_put(run_proc_file *out, char *text)
 {
+    const uint64_t *at = run_here.strings;
+    char last = 0;
     (void)text;
-    return vector_put(out, run_sp(&run_here.start.ctx) + sizeof(uint64_t));
+    bool title = at[1] > at[0] && run_read(&last, at[1] - 1, 1) && last;
+    return strings_put(out, at[0], at[title ? 2 : 1], title);
 }
 
 static bool environ_put(run_proc_file *out, char *text)
 {
     (void)text;
-    uint64_t argc, at = run_sp(&run_here.start.ctx);
-    return run_read(&argc, at, sizeof argc) && vector_put(out, at + (argc + 2) * sizeof argc);
+    return strings_put(out, run_here.strings[1], run_here.strings[2], false);
+}
+
+/* On the first stack the strings follow each other, as the two vectors do. */
+static void find_strings(void)
+{
+    uint64_t string, *found = run_here.strings, at = run_sp(&run_here.start.ctx) + sizeof at;
+    for (unsigned end = 1; end < 3; end++, at += sizeof string)
+        for (; run_read(&string, at, sizeof string) && string; at += sizeof string) {
+            if (!found[0]) found[0] = found[1] = string;
+            found[end] = found[2] = string + strlen((const char *)(uintptr_t)string) + 1;
+        }
 }
 
 /* The auxiliary vector, behind the environment, with its end. */
@@ -186,6 +199,7 @@ void run_proc_init(void)
 {
     long fd = sys_call4(SYS_openat, AT_FDCWD, (long)"/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     run_here.proc_root = sys_failed(fd) ? -1 : run_fd_hide((int)fd);
+    if (run_here.client.proc_link) find_strings();
     if (run_here.proc_root < 0 && !sys_failed(fd)) sys_call1(SYS_close, fd);
 }
 

@@ -193,8 +193,9 @@ typedef struct run_process {
     bool may_imply_exec; /* syscall_memory.c: a thread may have the personality by which what is readable is executable
                           */
     int pid;
-    int proc_root;    /* procfile.c: /proc, kept open; -1: it could not be opened; 0: not yet */
-    inl_ranges owned; /* own.c */
+    uint64_t strings[3]; /* procfile.c: of a program that was loaded: its arguments' begin and end, its environment's */
+    int proc_root;       /* procfile.c: /proc, kept open; -1: it could not be opened; 0: not yet */
+    inl_ranges owned;    /* own.c */
     inl_lock owned_lock;
     uint64_t guarded_calls[RUN_SYSCALLS / 64]; /* syscall.c */
     uint64_t brk_now;                          /* syscall_memory.c: the program break that Inlay emulates, */

@@ -1,6 +1,6 @@
 /* The process's own maps and smaps, opened in each of the ways there are: they say the same, name no
  * file that the program does not know, and hold no mapping that is writable and executable. And the auxiliary vector as
- * the file has it, which is that on the stack. */
+ * the file has it, which is that on the stack; and the command line under titles that are written over it. */
 #include <elf.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -105,8 +105,23 @@ static void check_vector(void)
     printf("vector %d\n", size >= n && memcmp(text, there, n) == 0);
 }
 
-int main(void)
+/* One longer than the arguments, which ends in the environment, and one that is shorter. */
+static void check_titles(char *arguments)
 {
+    long length = (long)strlen(arguments);
+    memset(arguments, 't', (size_t)length + 3);
+    arguments[length + 3] = 0;
+    long size = load(open("/proc/self/cmdline", O_RDONLY));
+    printf("long title %d\n", size == length + 4 && !strcmp(text, arguments));
+    memset(arguments, 0, (size_t)length + 1);
+    *arguments = 's';
+    size = load(open("/proc/self/cmdline", O_RDONLY));
+    printf("short title %d\n", size == length + 1 && !strcmp(text, "s"));
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
     char path[64];
     setvbuf(stdout, NULL, _IOLBF, 4096);
     list_names();
@@ -128,5 +143,6 @@ int main(void)
     check_vector();
     if (chdir("/proc/self") == 0) compare("working folder", open("maps", O_RDONLY));
     printf("no such file %d\n", openat(folder, "nonesuch/maps", O_RDONLY));
+    check_titles(argv[0]);
     return 0;
 }
