@@ -51,7 +51,7 @@ LINKER = """#!/bin/sh
 for a; do
     case $a in *.rcgu.o) "{inlay}" object --all --report=/dev/null "$a" -o "$a.new.o" && mv "$a.new.o" "$a" || exit 1 ;; esac
 done
-exec cc "$@" -L"{build}" -linlay-trace
+exec cc "$@" -L"{build}" -linlay-trace -lc
 """
 
 
