@@ -1,4 +1,6 @@
-/* The handles. All are opaque; each header says how long its own live. */
+/* The handles. All are opaque; each header says how long its own live. A handle that is NULL is none: what is asked of
+ * it is answered by 0, NULL or false ("?" for a procedure's name), and there is no instruction, block or operand whose
+ * number is too large. */
 #ifndef INLAY_TYPES_H
 #define INLAY_TYPES_H
 

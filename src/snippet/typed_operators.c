@@ -8,7 +8,7 @@ static const char *spelling(snippet_op op)
                                         "==",  "!=",  "<",   "<=", ">",  ">=", "<", "<=", ">",   ">=", "min",
                                         "max", "min", "max", "&&", "||", "-",  "~", "!",  "cast"};
     _Static_assert(sizeof words / sizeof *words == SNIPPET_EXTEND + 1, "a word for each operation");
-    return words[op];
+    return op <= SNIPPET_EXTEND ? words[op] : "?";
 }
 
 static const snippet *refuse_both(snippet_maker *m, snippet_op op, const snippet *a, const snippet *b)

@@ -16,9 +16,9 @@ static size_t read_files(void *to, uint64_t from, size_t bytes)
     bool entered = tool_enter();
     inlay_image *i = tool_image_at(from);
     image *file = i ? tool_image_file(i) : NULL;
-    size_t n = file ? image_bytes(file, from - i->bias, &at) : 0;
+    size_t n = file && to ? image_bytes(file, from - i->bias, &at) : 0;
     if (n > bytes) n = bytes;
-    memcpy(to, at, n);
+    if (n) memcpy(to, at, n);
     tool_leave(entered);
     return n;
 }
@@ -51,7 +51,7 @@ size_t inlay_memory_write(uint64_t to, const void *from, size_t bytes)
 long inlay_memory_string(char *out, uint64_t from, size_t size)
 {
     size_t n = 0;
-    if (!size) return -1;
+    if (!out || !size) return -1;
     while (n < size - 1) {
         size_t chunk = INL_PAGE - ((from + n) & (INL_PAGE - 1));
         if (chunk > size - 1 - n) chunk = size - 1 - n;

@@ -173,7 +173,8 @@ inlay_expr inlay_append_array(inlay_buffer *b, unsigned count, const inlay_field
     if (!b) tool_mistake("a record for no buffer");
     else if (count == 0 || count > SNIPPET_MAX_ARGS)
         tool_mistake("a record of %u fields: from 1 to %u", count, (unsigned)SNIPPET_MAX_ARGS);
-    if (!b || count == 0 || count > SNIPPET_MAX_ARGS) return NULL;
+    else if (!fields) tool_mistake("a record whose fields are NULL");
+    if (!b || !fields || count == 0 || count > SNIPPET_MAX_ARGS) return NULL;
     const snippet *args[SNIPPET_MAX_ARGS];
     uint8_t sizes[SNIPPET_MAX_ARGS];
     unsigned sum = 0;

@@ -148,10 +148,12 @@ static code_view *view_of(inlay_proc *p)
 
 static const weave_block *own(const inlay_block *b) { return (const weave_block *)b; }
 
-/* The analysis's block; NULL for a block of an engine that it does not know. */
+/* The analysis's block; NULL for a block of an engine that it does not know, and for none. */
 const cfg_block *code_known_block(const inlay_block *block, tool_code **code)
 {
     const weave_block *b = own(block);
+    *code = NULL;
+    if (!b) return NULL;
     if (b->run->view) {
         code_view *v = code_view_behind(b->run);
         *code = v->code;
@@ -193,19 +195,19 @@ unsigned inlay_proc_block_count(inlay_proc *p)
 inlay_block *inlay_block_next(const inlay_block *block)
 {
     const weave_block *b = own(block);
-    return b + 1 < b->run->blocks + b->run->block_count ? (inlay_block *)(b + 1) : NULL;
+    return b && b + 1 < b->run->blocks + b->run->block_count ? (inlay_block *)(b + 1) : NULL;
 }
 
 inlay_block *inlay_block_prev(const inlay_block *block)
 {
     const weave_block *b = own(block);
-    return b > b->run->blocks ? (inlay_block *)(b - 1) : NULL;
+    return b && b > b->run->blocks ? (inlay_block *)(b - 1) : NULL;
 }
 
 inlay_insn *inlay_insn_prev(const inlay_insn *insn)
 {
     const weave_insn *i = (const weave_insn *)insn;
-    return i->index > i->run->blocks[i->block].first ? (inlay_insn *)(i - 1) : NULL;
+    return i && i->index > i->run->blocks[i->block].first ? (inlay_insn *)(i - 1) : NULL;
 }
 
 /* The procedure to which a block is counted: the last one that begins at or before it. */

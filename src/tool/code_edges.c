@@ -7,7 +7,7 @@ inlay_known inlay_proc_known(inlay_proc *p, const char **why)
 {
     static const inlay_known known[] = {[CFG_PROC_WHOLE] = INLAY_WHOLE, [CFG_PROC_PARTLY] = INLAY_PARTLY};
     bool entered = tool_enter();
-    tool_code *c = code_of(p->image);
+    tool_code *c = p ? code_of(p->image) : NULL;
     uint32_t k = c && c->cfg ? cfg_proc_covering(c->cfg, p->low - p->image->bias) : CFG_NONE;
     tool_leave(entered);
     bool stub = k != CFG_NONE && c->cfg->procs[k].flags & CFG_PROC_PLT;
@@ -19,7 +19,7 @@ inlay_known inlay_proc_known(inlay_proc *p, const char **why)
 bool inlay_proc_address_taken(inlay_proc *p)
 {
     bool entered = tool_enter();
-    tool_code *c = code_of(p->image);
+    tool_code *c = p ? code_of(p->image) : NULL;
     uint32_t k = c && c->cfg ? cfg_proc_covering(c->cfg, p->low - p->image->bias) : CFG_NONE;
     tool_leave(entered);
     return k != CFG_NONE && c->cfg->procs[k].flags & CFG_PROC_ADDRESS_TAKEN;
@@ -111,8 +111,8 @@ inlay_address inlay_insn_address_of(const inlay_insn *insn, unsigned k)
     const weave_insn *i = (const weave_insn *)insn;
     isa_mem mem[ISA_MAX_MEM];
     inlay_address a = {.base = -1, .index = -1};
-    int n = i->run->isa->memory(&i->in, mem);
-    if ((int)k >= n) return a;
+    unsigned n = i ? (unsigned)i->run->isa->memory(&i->in, mem) : 0;
+    if (k >= n) return a;
     const isa_mem *m = &mem[k];
     if (inlay_reg_kind_of(m->base) == INLAY_REG_GENERAL) a.base = m->base;
     if (inlay_reg_kind_of(m->index) == INLAY_REG_GENERAL && !(m->bits & ISA_MEM_VECTOR_INDEX)) a.index = m->index;

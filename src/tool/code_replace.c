@@ -93,7 +93,7 @@ bool inlay_proc_restore(inlay_proc *p) { return p ? restore_at(code_of(p->image)
 bool inlay_call_restore(inlay_insn *call)
 {
     const weave_insn *i = (const weave_insn *)call;
-    return i ? restore_at(code_view_behind(i->run)->code, i->in.addr) : restore_at(NULL, 0);
+    return i && i->run->view ? restore_at(code_view_behind(i->run)->code, i->in.addr) : restore_at(NULL, 0);
 }
 
 /* --- procedures that are wrapped --- */

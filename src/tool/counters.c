@@ -129,7 +129,7 @@ uint64_t tool_counter_total(const void *all, uint32_t index)
 
 uint64_t inlay_counter_sum(const inlay_counter *c)
 {
-    if (!c->index) return 0;
+    if (!c || !c->index) return 0;
     bool entered = tool_enter();
     uint64_t sum = tool_counter_total(NULL, c->index) + tool_derived(c->index, tool_counter_total, NULL) +
                    tool_joint_part(c->index, tool_counter_total, NULL);
@@ -139,7 +139,7 @@ uint64_t inlay_counter_sum(const inlay_counter *c)
 
 uint64_t inlay_counter_of(const inlay_counter *c, const inlay_thread *thread)
 {
-    if (!c->index) return 0;
+    if (!c || !thread || !c->index) return 0;
     bool entered = tool_enter();
     uint64_t value = value_in(thread, c->index) + tool_derived(c->index, value_in, thread) +
                      tool_joint_part(c->index, value_in, thread);

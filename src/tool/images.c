@@ -264,22 +264,29 @@ void tool_image_forget(inlay_image *i)
     tool_handle_free(i);
 }
 
-const char *inlay_image_path(const inlay_image *i) { return i->path; }
-const char *inlay_image_name(const inlay_image *i) { return i->name; }
-uint64_t inlay_image_low(const inlay_image *i) { return i->low; }
-uint64_t inlay_image_high(const inlay_image *i) { return i->high; }
-uint64_t inlay_image_bias(const inlay_image *i) { return i->bias; }
-bool inlay_image_is_main(const inlay_image *i) { return i->is_main; }
-unsigned inlay_image_id(const inlay_image *i) { return i->id; }
-bool inlay_image_is_instrumented(const inlay_image *i) { return !i->is_other; }
-uint64_t inlay_image_entry(const inlay_image *i) { return i->entry; }
-bool inlay_image_wanted(const inlay_image *i) { return i->wanted; }
-bool inlay_image_chosen(const inlay_image *i) { return i->wanted && tool_filter_images(); }
+/* Of no image (NULL) all is 0, NULL and false. */
+static const inlay_image *asked(const inlay_image *i)
+{
+    static const inlay_image none = {.is_other = true};
+    return i ? i : &none;
+}
+
+const char *inlay_image_path(const inlay_image *i) { return asked(i)->path; }
+const char *inlay_image_name(const inlay_image *i) { return asked(i)->name; }
+uint64_t inlay_image_low(const inlay_image *i) { return asked(i)->low; }
+uint64_t inlay_image_high(const inlay_image *i) { return asked(i)->high; }
+uint64_t inlay_image_bias(const inlay_image *i) { return asked(i)->bias; }
+bool inlay_image_is_main(const inlay_image *i) { return asked(i)->is_main; }
+unsigned inlay_image_id(const inlay_image *i) { return asked(i)->id; }
+bool inlay_image_is_instrumented(const inlay_image *i) { return !asked(i)->is_other; }
+uint64_t inlay_image_entry(const inlay_image *i) { return asked(i)->entry; }
+bool inlay_image_wanted(const inlay_image *i) { return asked(i)->wanted; }
+bool inlay_image_chosen(const inlay_image *i) { return asked(i)->wanted && tool_filter_images(); }
+inlay_process *inlay_image_process(const inlay_image *i) { return asked(i)->process; }
 
 inlay_image *inlay_process_image_first(inlay_process *p)
 {
-    if (!p) return NULL;
-    tool_process_mean(p);
+    if (!tool_process_mean(p)) return NULL;
     bool entered = tool_enter();
     inlay_image *i = first_carried();
     if (!i && run_here.modules) i = tool_image_of(module_first(run_here.modules));
@@ -289,6 +296,7 @@ inlay_image *inlay_process_image_first(inlay_process *p)
 
 inlay_image *inlay_image_next(const inlay_image *i)
 {
+    if (!i) return NULL;
     bool entered = tool_enter();
     inlay_image *next = i->m && !tool_here.plans ? tool_image_of(i->m->next) : next_of(i);
     tool_leave(entered);
@@ -297,8 +305,7 @@ inlay_image *inlay_image_next(const inlay_image *i)
 
 inlay_image *inlay_process_image_at(inlay_process *p, uint64_t address)
 {
-    if (!p) return NULL;
-    tool_process_mean(p);
+    if (!tool_process_mean(p)) return NULL;
     bool entered = tool_enter();
     inlay_image *i = tool_image_at(address);
     tool_leave(entered);
@@ -313,7 +320,7 @@ uint64_t inlay_image_symbol(inlay_image *i, const char *name)
     uint64_t address = 0, size;
     bool entered = tool_enter();
     image *file = tool_image_file(i);
-    bool found = file && image_symbol(file, name, &address, &size);
+    bool found = file && name && image_symbol(file, name, &address, &size);
     tool_leave(entered);
     return found ? address + i->bias : 0;
 }
@@ -322,6 +329,7 @@ uint64_t inlay_image_symbol(inlay_image *i, const char *name)
 
 bool inlay_image_section(inlay_image *i, unsigned k, inlay_section *out)
 {
+    if (!i || !out) return false;
     bool entered = tool_enter();
     if (!i->sections_asked) take_sections(i);
     bool there = k < i->section_count;
@@ -332,7 +340,7 @@ bool inlay_image_section(inlay_image *i, unsigned k, inlay_section *out)
 
 bool inlay_image_section_named(inlay_image *i, const char *name, inlay_section *out)
 {
-    for (unsigned k = 0; inlay_image_section(i, k, out); k++)
+    for (unsigned k = 0; name && inlay_image_section(i, k, out); k++)
         if (!strcmp(out->name, name)) return true;
     return false;
 }

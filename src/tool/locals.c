@@ -43,7 +43,7 @@ inlay_expr inlay_local_address(const inlay_local *l)
 
 void *inlay_local_of(const inlay_local *l, const inlay_thread *t)
 {
-    char *all = ((const run_thread *)t)->frame.locals;
+    char *all = t ? ((const run_thread *)t)->frame.locals : NULL;
     return all && l ? all + l->offset : NULL;
 }
 

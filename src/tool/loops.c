@@ -197,13 +197,13 @@ inlay_loop *inlay_proc_loop_first(inlay_proc *p)
     return v ? v->loops : NULL;
 }
 
-inlay_loop *inlay_loop_next(const inlay_loop *l) { return l->next; }
-inlay_loop *inlay_loop_parent(const inlay_loop *l) { return l->parent; }
+inlay_loop *inlay_loop_next(const inlay_loop *l) { return l ? l->next : NULL; }
+inlay_loop *inlay_loop_parent(const inlay_loop *l) { return l ? l->parent : NULL; }
 
 unsigned inlay_loop_depth(const inlay_loop *l)
 {
-    unsigned n = 1;
-    while ((l = l->parent)) n++;
+    unsigned n = 0;
+    for (; l; l = l->parent) n++;
     return n;
 }
 
@@ -212,20 +212,23 @@ static inlay_block *block(const inlay_loop *l, uint32_t b)
     return (inlay_block *)&l->view->run.blocks[b - l->view->first];
 }
 
-inlay_block *inlay_loop_head(const inlay_loop *l) { return block(l, l->head); }
-inlay_block *inlay_loop_block(const inlay_loop *l, unsigned k) { return k < l->count ? block(l, l->blocks[k]) : NULL; }
+inlay_block *inlay_loop_head(const inlay_loop *l) { return l ? block(l, l->head) : NULL; }
+inlay_block *inlay_loop_block(const inlay_loop *l, unsigned k)
+{
+    return l && k < l->count ? block(l, l->blocks[k]) : NULL;
+}
 
 bool inlay_loop_holds(const inlay_loop *l, const inlay_block *b)
 {
     const weave_block *of = (const weave_block *)b;
-    return of->run == &l->view->run && has(l, l->view->first + (uint32_t)(of - of->run->blocks));
+    return l && of && of->run == &l->view->run && has(l, l->view->first + (uint32_t)(of - of->run->blocks));
 }
 
 /* --- its edges --- */
 
 unsigned inlay_loop_edge_count(const inlay_loop *l, inlay_loop_way way)
 {
-    return (unsigned)way < WAYS ? l->counts[way] : 0;
+    return l && (unsigned)way < WAYS ? l->counts[way] : 0;
 }
 
 inlay_loop_edge inlay_loop_edge_at(const inlay_loop *l, inlay_loop_way way, unsigned k)

@@ -77,12 +77,21 @@ const char *inlay_process_error(void) { return tool_now->mutating.error.text; }
 
 /* --- which one is meant --- */
 
-void tool_process_mean(inlay_process *p)
+mutatee *mutatee_of(const inlay_process *p)
 {
-    if (p == tool_now->process) return;
+    mutatee *m = p ? tool_now->mutating.first : NULL;
+    while (m && &m->process != p) m = m->next;
+    return m;
+}
+
+bool tool_process_mean(inlay_process *p)
+{
+    if (p == tool_now->process) return true;
     mutatee *m = mutatee_of(p);
+    if (!m && p != &tool_now->own) return false;
     tool_now->process = p;
     run_here.modules = m ? m->modules : NULL;
+    return true;
 }
 
 /* --- the beginning --- */
@@ -127,8 +136,6 @@ static void free_saved(mutatee *m)
 void mutator_forget(mutatee *m)
 {
     mutatee **at = (mutatee **)&tool_now->mutating.first;
-    while (*at != m) at = &(*at)->next;
-    *at = m->next;
     tool_process_mean(&m->process);
     forget_pieces(m->pieces);
     forget_pieces(m->dead);
@@ -151,8 +158,10 @@ void mutator_forget(mutatee *m)
     if (m->pidfd >= 0) close(m->pidfd);
     if (m->mem >= 0) close(m->mem);
     tool_now->mutating.changes++;
-    free(m);
     tool_process_mean(&tool_now->own);
+    while (*at != m) at = &(*at)->next;
+    *at = m->next;
+    free(m);
 }
 
 inl_status mutator_open(mutatee *m, pid_t pid, inl_error *e)
@@ -181,13 +190,18 @@ inlay_process *inlay_process_attach(int pid)
     return NULL;
 }
 
-int mutator_pid(const inlay_process *p) { return ((const mutatee *)p)->live.pid; }
+int mutator_pid(const inlay_process *p)
+{
+    const mutatee *m = mutatee_of(p);
+    return m ? m->live.pid : 0;
+}
 
 const char *mutator_program(const inlay_process *p)
 {
-    for (module *x = module_first(((const mutatee *)p)->modules); x; x = x->next)
+    const mutatee *m = mutatee_of(p);
+    for (module *x = m ? module_first(m->modules) : NULL; x; x = x->next)
         if (x->is_main) return image_name(x->image);
-    return "";
+    return m ? "" : NULL;
 }
 
 /* --- the end --- */
@@ -195,7 +209,7 @@ const char *mutator_program(const inlay_process *p)
 bool inlay_process_terminate(inlay_process *p)
 {
     mutatee *m = mutatee_of(p);
-    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (!m) return mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
     if (syscall(SYS_pidfd_send_signal, m->pidfd, SIGKILL, NULL, 0) != 0 && errno != ESRCH)
         return mutator_refuse(INL_ERR_ACCESS, "cannot end process %d: %s", m->live.pid, strerror(errno));
     int status;
@@ -209,7 +223,7 @@ bool inlay_process_let_go(inlay_process *p)
 {
     mutatee *m = mutatee_of(p);
     inl_error e = {0};
-    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (!m) return mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
     if (m->has_tool && !m->has_ended) live_holder_leaves(m->live.pid, &tool_now->mutating.self);
     live_keep_none(&m->live);
     inl_status s = m->is_stopped && !m->has_ended ? live_release(&m->live, &e) : INL_OK;

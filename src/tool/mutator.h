@@ -138,7 +138,9 @@ typedef struct mutator_saved {
     uint8_t size, bytes[MOVE_MOST_PATCH];
 } mutator_saved;
 
-static inline mutatee *mutatee_of(inlay_process *p) { return p && p->is_other ? (mutatee *)p : NULL; }
+/* NULL: it is none of another process, or of one that was let go. */
+mutatee *mutatee_of(const inlay_process *);
+#define MUTATOR_NO_OTHER "this is the handle of no other process, or of one that was let go"
 /* The error of the last call that failed; false. */
 bool mutator_fail(const inl_error *);
 bool mutator_refuse(inl_status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

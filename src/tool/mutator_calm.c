@@ -55,7 +55,7 @@ unsigned inlay_process_threads(inlay_process *p, inlay_process_thread *out, unsi
     DIR *d = opendir(path);
     for (struct dirent *e; d && (e = readdir(d));) {
         int tid = isdigit((unsigned char)*e->d_name) ? atoi(e->d_name) : 0;
-        if (tid && n < most) out[n] = (inlay_process_thread){tid, m ? mutator_thread_number(m, tid) : -1};
+        if (tid && out && n < most) out[n] = (inlay_process_thread){tid, m ? mutator_thread_number(m, tid) : -1};
         n += tid != 0;
     }
     if (d) closedir(d);

@@ -111,7 +111,7 @@ static bool is_own(const mutatee *m, const inlay_event *v) { return v->pid == li
 
 int inlay_event_pid(const inlay_event *v)
 {
-    const mutatee *m = mutatee_of(v->process);
+    const mutatee *m = v ? mutatee_of(v->process) : NULL;
     if (!m || !m->shares || v->kind == INLAY_EVENT_EXIT || v->kind == INLAY_EVENT_EXEC) return m ? m->live.pid : 0;
     return is_own(m, v) ? m->live.pid : mutator_pid_here(m, v->pid);
 }
@@ -119,7 +119,7 @@ int inlay_event_pid(const inlay_event *v)
 /* From now on the memory of who tells it is meant by reading the process. */
 static mutatee *mean_teller(const inlay_event *v)
 {
-    mutatee *m = mutatee_of(v->process);
+    mutatee *m = v ? mutatee_of(v->process) : NULL;
     if (m) m->reads = inlay_event_pid(v);
     return m;
 }

@@ -385,7 +385,7 @@ bool inlay_process_commit(inlay_process *p)
 {
     mutatee *m = mutatee_of(p);
     inl_error e = {0};
-    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (!m) return mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
     if (m->is_broken)
         return mutator_refuse(INL_ERR_USAGE, "process %d: an earlier change failed in its midst; let it go",
                               m->live.pid);

@@ -84,6 +84,6 @@ bool inlay_process_is_running(inlay_process *p)
 
 int inlay_process_status(const inlay_process *p)
 {
-    const mutatee *m = mutatee_of((inlay_process *)p);
+    const mutatee *m = mutatee_of(p);
     return m && m->has_ended ? m->status : -1;
 }

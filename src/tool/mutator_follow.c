@@ -197,7 +197,7 @@ bool mutator_follow(mutatee *m, const ring_record *r, const char *path, inlay_pr
 bool inlay_process_follow(inlay_process *p, bool yes)
 {
     mutatee *m = mutatee_of(p);
-    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (!m) return mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
     if (!inlay_process_watch(p, m->kinds | INLAY_EVENTS(EXEC))) return false;
     mutator_share_begins(m);
     m->follows = yes;

@@ -17,7 +17,7 @@ bool inlay_process_stop(inlay_process *p)
 {
     mutatee *m = mutatee_of(p);
     inl_error e = {0};
-    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (!m) return mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
     if (m->is_stopped) return true;
     if (stop(m, &e) != INL_OK) return mutator_fail(&e);
     return m->is_stopped = true;
@@ -27,7 +27,7 @@ bool inlay_process_continue(inlay_process *p)
 {
     mutatee *m = mutatee_of(p);
     inl_error e = {0};
-    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (!m) return mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
     if (!m->is_stopped) return true;
     m->is_stopped = false;
     return live_release(&m->live, &e) == INL_OK || mutator_fail(&e);
@@ -35,7 +35,7 @@ bool inlay_process_continue(inlay_process *p)
 
 bool inlay_process_is_stopped(const inlay_process *p)
 {
-    const mutatee *m = mutatee_of((inlay_process *)p);
+    const mutatee *m = mutatee_of(p);
     return m && m->is_stopped;
 }
 
@@ -51,7 +51,7 @@ static bool is_thread_of(const mutatee *m, int tid)
 static mutatee *with_thread(inlay_process *p, int tid)
 {
     mutatee *m = mutatee_of(p);
-    if (!m) mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (!m) mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
     else if (mutator_has_ended(m)) mutator_refuse(INL_ERR_SYSTEM, "process %d has ended", m->live.pid);
     else if (!is_thread_of(m, tid)) mutator_refuse(INL_ERR_NOT_FOUND, "process %d has no thread %d", m->live.pid, tid);
     else return m;
@@ -74,7 +74,7 @@ bool inlay_process_thread_continue(inlay_process *p, int tid)
 
 bool inlay_process_thread_is_stopped(const inlay_process *p, int tid)
 {
-    const mutatee *m = mutatee_of((inlay_process *)p);
+    const mutatee *m = mutatee_of(p);
     return m && (m->is_stopped || live_is_kept(&m->live, tid));
 }
 

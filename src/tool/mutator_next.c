@@ -263,7 +263,7 @@ static int64_t milliseconds_now(void)
 
 bool inlay_event_next(inlay_event *v, int milliseconds)
 {
-    mutator_watching *w = mutator_watching_now();
+    mutator_watching *w = v ? mutator_watching_now() : NULL;
     int64_t end = milliseconds_now() + milliseconds;
     while (w) {
         if (next_of_any(w, v)) {
@@ -293,7 +293,7 @@ void inlay_on_event(unsigned kinds, void (*f)(const inlay_event *, void *arg), v
 
 bool inlay_event_resume(const inlay_event *v)
 {
-    mutatee *m = mutatee_of(v->process);
+    mutatee *m = v ? mutatee_of(v->process) : NULL;
     if (!m || !m->ring || v->kind != INLAY_EVENT_BREAK || v->place >= RING_WAITERS)
         return mutator_refuse(INL_ERR_USAGE, "this event is of no thread that waits");
     uint32_t *word = &m->ring->waits[v->place], tid = (uint32_t)v->tid;

@@ -163,7 +163,7 @@ bool inlay_process_evaluate_bytes(inlay_process *p, int tid, inlay_expr code, in
     inl_error e = {0};
     inlay_value ours;
     snippet_maker maker = {.alloc = alloc};
-    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (!m) return mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
     if (!code) return mutator_refuse(INL_ERR_USAGE, "there is no snippet");
     tool_process_mean(p);
     evaluation w = {.tid = tid};
@@ -264,7 +264,7 @@ bool inlay_process_call(inlay_process *p, int tid, uint64_t procedure, unsigned 
     inl_error e = {0};
     calling c = {.tid = tid, .call = {.pc = procedure, .patience = PATIENCE}};
     called out = {0};
-    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (!m) return mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
     if (!module_at(m->modules, procedure))
         return mutator_refuse(INL_ERR_USAGE, "process %d has no code at 0x%llx", m->live.pid,
                               (unsigned long long)procedure);
@@ -292,8 +292,8 @@ uint64_t inlay_process_load(inlay_process *p, int tid, const char *path)
     mutatee *m = mutatee_of(p);
     inl_error e = {0};
     called out = {0};
-    if (!m || strlen(path) >= NAME) {
-        mutator_refuse(INL_ERR_USAGE, m ? "the path is too long" : "this process is not another one");
+    if (!m || !path || strlen(path) >= NAME) {
+        mutator_refuse(INL_ERR_USAGE, !m ? MUTATOR_NO_OTHER : path ? "the path is too long" : "there is no path");
         return 0;
     }
     tool_process_mean(p);

@@ -26,7 +26,7 @@ bool inlay_process_take_out(inlay_process *p)
 {
     mutatee *m = mutatee_of(p);
     inl_error e = {0};
-    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (!m) return mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
     if (m->is_stopped) return mutator_refuse(INL_ERR_USAGE, "process %d is stopped; let it go on first", m->live.pid);
     if (m->live.kept.count)
         return mutator_refuse(INL_ERR_USAGE, "thread %d of process %d is stopped; let it go on first",

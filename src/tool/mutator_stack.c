@@ -79,7 +79,7 @@ unsigned inlay_process_stack(inlay_process *p, const inlay_context *c, inlay_sta
     mutatee *m = mutatee_of(p);
     trace_registers r;
     unsigned n = 0;
-    bool good = m && registers_of(m, c, &r);
+    bool good = m && c && out && registers_of(m, c, &r);
     while (good && n < most) {
         uint64_t before = r.value[trace_stack];
         out[n] = (inlay_stack_frame){.address = r.pc};

@@ -208,7 +208,7 @@ bool inlay_process_watch(inlay_process *p, unsigned kinds)
 {
     mutatee *m = mutatee_of(p);
     inl_error e = {0};
-    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (!m) return mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
     tool_process_mean(p);
     inl_status s = watch_end(m, &e);
     if (s == INL_OK && kinds & ~INLAY_EVENTS(EXIT)) s = open_channel(m, &e);
@@ -224,7 +224,7 @@ void *inlay_process_share(inlay_process *p, size_t bytes)
 {
     mutatee *m = mutatee_of(p);
     inl_error e = {0};
-    bool there = m || mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    bool there = m || mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
     if (!there) return NULL;
     tool_process_mean(p);
     if (open_channel(m, &e) != INL_OK) {
@@ -247,7 +247,7 @@ bool inlay_process_share_with_children(inlay_process *p, bool yes)
 {
     mutatee *m = mutatee_of(p);
     inl_error e = {0};
-    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (!m) return mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
     tool_process_mean(p);
     if (open_channel(m, &e) != INL_OK) return mutator_fail(&e);
     m->shares = yes;

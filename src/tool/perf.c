@@ -58,7 +58,7 @@ inlay_perf *inlay_perf_new(const char *list)
     inlay_perf *p = inlay_alloc(sizeof *p);
     char why[256];
     if (!p) return NULL;
-    p->count = perf_names_read(list, p->asked, why, sizeof why);
+    p->count = perf_names_read(list ? list : "", p->asked, why, sizeof why);
     if (!p->count) {
         inlay_warn("events: %s", why);
         return NULL;
@@ -68,11 +68,11 @@ inlay_perf *inlay_perf_new(const char *list)
     return p->threads ? p : NULL;
 }
 
-unsigned inlay_perf_count(const inlay_perf *p) { return p->count; }
+unsigned inlay_perf_count(const inlay_perf *p) { return p ? p->count : 0; }
 
 const char *inlay_perf_name(const inlay_perf *p, unsigned event)
 {
-    return event < p->count ? p->asked[event].name : NULL;
+    return p && event < p->count ? p->asked[event].name : NULL;
 }
 
 /* --- without perf_event_open --- */
@@ -246,6 +246,7 @@ static bool ask(const inlay_perf *p, const perf_thread *t, unsigned event, group
 /* A group is asked once for all of its events. */
 void inlay_perf_read(inlay_perf *p, uint64_t *values)
 {
+    if (!p || !values) return;
     perf_thread *t = thread_now(p);
     group_values g;
     uint32_t asked = UINT32_MAX;
@@ -266,7 +267,9 @@ void inlay_perf_read(inlay_perf *p, uint64_t *values)
 
 inlay_perf_how inlay_perf_state(inlay_perf *p, unsigned event, const char **why)
 {
-    perf_thread *t = event < p->count ? thread_now(p) : NULL;
+    const char *unused;
+    perf_thread *t = p && event < p->count ? thread_now(p) : NULL;
+    if (!why) why = &unused;
     *why = t && t->counters[event].how == INLAY_PERF_NOT ? p->why[event] : NULL;
     return t ? t->counters[event].how : INLAY_PERF_NOT;
 }
@@ -275,9 +278,9 @@ inlay_perf_how inlay_perf_state(inlay_perf *p, unsigned event, const char **why)
 
 bool inlay_perf_end(inlay_perf *p, inlay_perf_total *totals)
 {
-    perf_thread *t = inlay_local_now(p->threads);
+    perf_thread *t = p ? inlay_local_now(p->threads) : NULL;
     uint64_t values[INLAY_PERF_MOST];
-    if (!t || !t->open) return false;
+    if (!totals || !t || !t->open) return false;
     inlay_perf_read(p, values);
     for (unsigned i = 0; i < p->count; i++) {
         perf_counter *c = &t->counters[i];
@@ -295,12 +298,13 @@ bool inlay_perf_end(inlay_perf *p, inlay_perf_total *totals)
 
 void inlay_perf_close(inlay_perf *p)
 {
-    for (unsigned i = 0; i < FILES; i++) close_file(&p->files[i]);
+    for (unsigned i = 0; p && i < FILES; i++) close_file(&p->files[i]);
 }
 
 /* A child has its parent's descriptors, but not the pages. */
 void inlay_perf_forked(inlay_perf *p)
 {
+    if (!p) return;
     perf_thread *t = inlay_local_now(p->threads);
     for (unsigned i = 0; i < FILES; i++)
         if (p->files[i].fd != FREE) perf_fd_close(p->files[i].fd);

@@ -11,6 +11,6 @@ bool perf_fd_is_there(int fd) { return fd >= 0; }
 
 bool perf_may(long nr)
 {
-    const run_thread *self = run_self();
+    const run_thread *self = run_here.threads ? run_self() : NULL;
     return !self || !self->filters || run_confine_lets(self, nr);
 }

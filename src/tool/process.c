@@ -2,25 +2,19 @@
  * removed, code that is shown again. */
 #include "tool/entered.h"
 #include "tool/state.h"
+#include "moved/moved.h"
 
 #include <inlay/point.h>
 #include <inlay/process.h>
 
 inlay_process *inlay_process_self(void) { return &tool_now->own; }
 
-int inlay_process_pid(const inlay_process *p)
-{
-    if (!p) return 0;
-    return p->is_other ? mutator_pid(p) : inlay_pid();
-}
+int inlay_process_pid(const inlay_process *p) { return p == &tool_now->own ? inlay_pid() : mutator_pid(p); }
 
 const char *inlay_process_program(const inlay_process *p)
 {
-    if (!p) return NULL;
-    return p->is_other ? mutator_program(p) : inlay_program();
+    return p == &tool_now->own ? inlay_program() : mutator_program(p);
 }
-
-inlay_process *inlay_image_process(const inlay_image *i) { return i->process; }
 
 /* --- threads --- */
 
@@ -63,15 +57,19 @@ static void code_changed(uint64_t low, uint64_t high)
 /* NULL: what was inserted for ever may change now. */
 static const char *too_late(void)
 {
-    if (tool_handoff_data.role == TOOL_CARRIED) return "the program has been written";
+    bool carried = tool_handoff_data.role == TOOL_CARRIED;
+    if (carried && moved_is_live())
+        return "a process that a tool was put into has its new code already; inlay_switched makes code that is "
+               "switched "
+               "off and on, inlay run (also --attach) shows code again";
+    if (carried) return "the program has been written";
     if (tool_now->plans) return "the program is being written";
     return tool_here.sees_code ? "this is for callbacks that are not shown code, and for analysis routines" : NULL;
 }
 
 bool inlay_process_show_again(inlay_process *p, uint64_t low, uint64_t high)
 {
-    (void)p;
-    const char *why = too_late();
+    const char *why = p && low < high ? too_late() : "there is none";
     if (why) {
         tool_say_limited("cannot show the code at 0x%llx again: %s", (unsigned long long)low, why);
         return false;
@@ -89,12 +87,13 @@ bool inlay_reinstrument_insn(uint64_t address)
 
 bool inlay_reinstrument_proc(const inlay_proc *p)
 {
-    return inlay_process_show_again(inlay_process_self(), p->low, p->high);
+    return inlay_process_show_again(inlay_process_self(), inlay_proc_address(p),
+                                    inlay_proc_address(p) + inlay_proc_size(p));
 }
 
 bool inlay_reinstrument_image(const inlay_image *i)
 {
-    return inlay_process_show_again(inlay_process_self(), i->low, i->high);
+    return inlay_process_show_again(inlay_process_self(), inlay_image_low(i), inlay_image_high(i));
 }
 
 bool inlay_reinstrument_all(void) { return inlay_process_show_again(inlay_process_self(), 0, UINT64_MAX); }

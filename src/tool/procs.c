@@ -89,8 +89,7 @@ inlay_proc *tool_proc_at(uint64_t address)
 
 inlay_proc *inlay_process_proc_at(inlay_process *process, uint64_t address)
 {
-    if (!process) return NULL;
-    tool_process_mean(process);
+    if (!tool_process_mean(process)) return NULL;
     bool entered = tool_enter();
     inlay_proc *p = tool_proc_at(address);
     tool_leave(entered);
@@ -119,7 +118,7 @@ inlay_proc *inlay_proc_next(const inlay_proc *p)
 
 inlay_proc *inlay_image_proc_named(inlay_image *i, const char *name)
 {
-    if (!i) return NULL;
+    if (!i || !name) return NULL;
     bool entered = tool_enter();
     inlay_proc *found = NULL;
     if (ask_procs(i) && i->procs) {
@@ -138,6 +137,7 @@ const char *inlay_proc_name(const inlay_proc *p) { return p ? p->name : "?"; }
 bool inlay_proc_is_resolver(const inlay_proc *p)
 {
     const image_code_symbol *list;
+    if (!p) return false;
     bool entered = tool_enter(), is = false;
     image *file = tool_image_file(p->image);
     uint64_t address = p->low - p->image->bias;
@@ -152,12 +152,16 @@ bool inlay_proc_is_resolver(const inlay_proc *p)
     return is;
 }
 
-const char *inlay_demangle(const char *name, char *out, size_t size) { return image_demangle(name, out, size); }
+const char *inlay_demangle(const char *name, char *out, size_t size)
+{
+    return name && out ? image_demangle(name, out, size) : name;
+}
 
 const char *inlay_proc_display_name(const inlay_proc *p)
 {
-    const char *name = p->name;
+    const char *name = inlay_proc_name(p);
     char text[4096];
+    if (!p) return name;
     bool entered = tool_enter();
     inlay_proc *own = p->image->made[p->index];
     if (!own->display && image_demangle(name, text, sizeof text) != name) {
@@ -169,14 +173,15 @@ const char *inlay_proc_display_name(const inlay_proc *p)
     return name;
 }
 
-uint64_t inlay_proc_address(const inlay_proc *p) { return p->low; }
-uint64_t inlay_proc_size(const inlay_proc *p) { return p->high - p->low; }
-inlay_image *inlay_proc_image(const inlay_proc *p) { return p->image; }
-bool inlay_proc_wanted(const inlay_proc *p) { return p->wanted; }
-unsigned inlay_proc_id(const inlay_proc *p) { return p->id; }
+uint64_t inlay_proc_address(const inlay_proc *p) { return p ? p->low : 0; }
+uint64_t inlay_proc_size(const inlay_proc *p) { return p ? p->high - p->low : 0; }
+inlay_image *inlay_proc_image(const inlay_proc *p) { return p ? p->image : NULL; }
+bool inlay_proc_wanted(const inlay_proc *p) { return p && p->wanted; }
+unsigned inlay_proc_id(const inlay_proc *p) { return p ? p->id : 0; }
 
 void *inlay_proc_record(inlay_proc *p, size_t size)
 {
+    if (!p) return NULL;
     bool entered = tool_enter();
     size_t *common = &p->image->process->proc_record_size;
     if (!*common && p->record) *common = p->record_size; /* it has travelled */
@@ -193,6 +198,10 @@ void *inlay_proc_record(inlay_proc *p, size_t size)
 
 bool inlay_line_at(uint64_t address, const char **file, unsigned *line)
 {
+    const char *unused_file;
+    unsigned unused_line;
+    if (!file) file = &unused_file;
+    if (!line) line = &unused_line;
     bool entered = tool_enter();
     inlay_image *i = tool_image_at(address);
     image *of = i ? tool_image_file(i) : NULL;
@@ -238,7 +247,7 @@ unsigned inlay_line_addresses(inlay_image *i, const char *file, unsigned line, u
     line_search s = {.image = i, .file = file, .line = line};
     bool entered = tool_enter();
     image *of = tool_image_file(i);
-    if (of) image_sources(of, search_rows, &s);
+    if (of && file) image_sources(of, search_rows, &s);
     if (s.found.count) qsort(s.found.items, s.found.count, sizeof *s.found.items, by_address);
     unsigned n = 0;
     inlay_proc *last = NULL;
@@ -257,5 +266,5 @@ unsigned inlay_line_addresses(inlay_image *i, const char *file, unsigned line, u
 
 bool inlay_proc_line(const inlay_proc *p, const char **file, unsigned *line)
 {
-    return inlay_line_at(p->low, file, line);
+    return p && inlay_line_at(p->low, file, line);
 }

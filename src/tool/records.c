@@ -79,6 +79,7 @@ static int by_value(const void *a, const void *b)
 /* The keys are copied: `each` may ask for records itself. */
 void inlay_records(void (*each)(uint64_t key, void *record, void *arg), void *arg)
 {
+    if (!each) return;
     inl_lock_take(&tool_now->locks.records);
     attach_locked();
     uint64_t *keys = malloc((tool_now->records.by_key.count + 1) * sizeof *keys), key;

@@ -44,6 +44,9 @@ inlay_scope *inlay_scope_at_exit(inlay_scope *s)
 
 const char *inlay_scope_error(const inlay_scope *s) { return s ? s->maker.why : "out of memory"; }
 
+/* A text that is NULL is wrong as an empty one is. */
+static const char *given(const char *text) { return text ? text : ""; }
+
 static snippet_maker *maker(inlay_scope *s)
 {
     s->maker.why[0] = 0;
@@ -57,7 +60,7 @@ bool inlay_scope_routine(inlay_scope *s, const char *prototype, void (*routine)(
     if (!s) return false;
     bool entered = tool_enter();
     snippet_names names = scope_names(s);
-    const image_ctype *t = snippet_parse_prototype(maker(s), &names, prototype, name, sizeof name);
+    const image_ctype *t = snippet_parse_prototype(maker(s), &names, given(prototype), name, sizeof name);
     const snippet *meaning = t ? typed_routine(&s->maker, routine, t) : NULL;
     bool added = meaning && scope_add(s, &s->given->names, name, meaning);
     tool_leave(entered);
@@ -70,9 +73,9 @@ bool inlay_scope_variable(inlay_scope *s, const char *name, const char *type, vo
     if (!address) return false;
     bool entered = tool_enter();
     snippet_names names = scope_names(s);
-    const image_ctype *t = snippet_parse_type(maker(s), &names, type);
+    const image_ctype *t = snippet_parse_type(maker(s), &names, given(type));
     const snippet *meaning = t ? typed_object(&s->maker, t, address) : NULL;
-    bool added = meaning && scope_add(s, &s->given->names, name, meaning);
+    bool added = meaning && scope_add(s, &s->given->names, given(name), meaning);
     tool_leave(entered);
     return added;
 }
@@ -82,7 +85,7 @@ inlay_expr inlay_scope_parse(inlay_scope *s, const char *text)
     if (!s) return NULL;
     bool entered = tool_enter();
     snippet_names names = scope_names(s);
-    inlay_expr code = snippet_parse(maker(s), &names, text);
+    inlay_expr code = snippet_parse(maker(s), &names, given(text));
     tool_leave(entered);
     return code;
 }
@@ -90,6 +93,7 @@ inlay_expr inlay_scope_parse(inlay_scope *s, const char *text)
 inlay_expr inlay_scope_find(inlay_scope *s, const char *name)
 {
     if (!s) return NULL;
+    name = given(name);
     bool entered = tool_enter();
     snippet_names names = scope_names(s);
     inlay_expr found = name[0] == '$' ? names.special(s, maker(s), name + 1) : names.find(s, maker(s), name);
@@ -102,7 +106,7 @@ static const image_ctype *type_of(inlay_scope *s, const char *text)
     if (!s) return NULL;
     bool entered = tool_enter();
     snippet_names names = scope_names(s);
-    const image_ctype *t = snippet_parse_type(maker(s), &names, text);
+    const image_ctype *t = snippet_parse_type(maker(s), &names, given(text));
     tool_leave(entered);
     return t;
 }
@@ -160,7 +164,7 @@ static bool describe(const char *its_name, const image_ctype *t, void *at, inlay
 void inlay_scope_statics(inlay_scope *s, void (*each)(const inlay_scope_static *, void *arg), void *arg)
 {
     inlay_scope_static v;
-    for (scope_name *n = s ? s->given->names : NULL; n; n = n->next)
+    for (scope_name *n = s && each ? s->given->names : NULL; n; n = n->next)
         if (n->is_static && describe(n->name, n->type, n->at, &v)) each(&v, arg);
 }
 
@@ -178,7 +182,7 @@ static const image_ctype *type_by(inlay_scope *s, const char *prototype)
     if (!s) return NULL;
     bool entered = tool_enter();
     snippet_names names = scope_names(s);
-    const image_ctype *t = snippet_parse_prototype(maker(s), &names, prototype, name, sizeof name);
+    const image_ctype *t = snippet_parse_prototype(maker(s), &names, given(prototype), name, sizeof name);
     tool_leave(entered);
     return t;
 }
@@ -197,7 +201,7 @@ static void each_parameter(const image_ctype *t, bool unnamed, void (*each)(cons
 
 void inlay_scope_parameters(inlay_scope *s, void (*each)(const inlay_scope_static *, void *arg), void *arg)
 {
-    const image_ctype *t = own_type(s);
+    const image_ctype *t = each ? own_type(s) : NULL;
     if (t) each_parameter(t, false, each, arg);
 }
 
@@ -205,7 +209,7 @@ bool inlay_scope_prototype(inlay_scope *s, const char *prototype, void (*each)(c
                            void *arg)
 {
     const image_ctype *t = type_by(s, prototype);
-    if (t) each_parameter(t, true, each, arg);
+    if (t && each) each_parameter(t, true, each, arg);
     return t;
 }
 
@@ -214,7 +218,7 @@ bool inlay_scope_parameter(inlay_scope *s, const char *prototype, unsigned numbe
 {
     const image_ctype *t = !s ? NULL : prototype ? type_by(s, prototype) : own_type(s);
     const image_member *list;
-    if (!t || !number || number > image_ctype_members(t, &list)) return false;
+    if (!out || !value || !t || !number || number > image_ctype_members(t, &list)) return false;
     const image_member *p = &list[number - 1];
     bool entered = tool_enter();
     maker(s);
@@ -226,6 +230,7 @@ bool inlay_scope_parameter(inlay_scope *s, const char *prototype, unsigned numbe
 bool inlay_scope_result(inlay_scope *s, const char *prototype, inlay_scope_static *out)
 {
     const image_ctype *t = prototype ? type_by(s, prototype) : own_type(s);
+    if (!out) return false;
     bool nothing = t && t->of && t->of->kind == IMAGE_CTYPE_VOID;
     *out = (inlay_scope_static){.type = nothing ? "void" : NULL};
     return t && t->of && !nothing && describe("", t->of, NULL, out);
@@ -258,7 +263,7 @@ inlay_expr inlay_typed_deref(inlay_scope *s, inlay_expr e) { return s && e ? typ
 inlay_expr inlay_typed_address(inlay_scope *s, inlay_expr e) { return s && e ? typed_address(maker(s), e) : NULL; }
 inlay_expr inlay_typed_member(inlay_scope *s, inlay_expr e, const char *name)
 {
-    return s && e ? typed_member(maker(s), e, name) : NULL;
+    return s && e && name ? typed_member(maker(s), e, name) : NULL;
 }
 inlay_expr inlay_typed_index(inlay_scope *s, inlay_expr array, inlay_expr index)
 {
@@ -266,9 +271,10 @@ inlay_expr inlay_typed_index(inlay_scope *s, inlay_expr array, inlay_expr index)
 }
 inlay_expr inlay_typed_call(inlay_scope *s, inlay_expr routine, unsigned count, const inlay_expr *arguments)
 {
+    if (!s || !routine || (count && !arguments)) return NULL;
     for (unsigned i = 0; i < count; i++)
         if (!arguments[i]) return NULL;
-    return s && routine ? typed_call(maker(s), routine, count, arguments) : NULL;
+    return typed_call(maker(s), routine, count, arguments);
 }
 inlay_expr inlay_typed_word(inlay_scope *s, inlay_expr object, size_t offset, unsigned size)
 {
@@ -281,7 +287,7 @@ inlay_expr inlay_typed_real(inlay_scope *s, double value) { return s ? typed_rea
 
 inlay_expr inlay_typed_string(inlay_scope *s, const char *text)
 {
-    if (!s) return NULL;
+    if (!s || !text) return NULL;
     size_t size = strlen(text) + 1;
     inlay_expr address = scope_names(s).string(s, maker(s), text, size);
     return address ? typed_object(&s->maker, typed_array_of(&s->maker, &image_ctype_char, size), address) : NULL;

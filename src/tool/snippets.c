@@ -208,7 +208,8 @@ static inlay_expr call(void (*routine)(void), bool no_value, unsigned count, con
     if (!routine) tool_mistake("a call of no routine");
     if (count > SNIPPET_MAX_ARGS)
         tool_mistake("a call with %u arguments: at most %u", count, (unsigned)SNIPPET_MAX_ARGS);
-    if (!routine || count > SNIPPET_MAX_ARGS) return NULL;
+    else if (count && !arguments) tool_mistake("a call with %u arguments, which are NULL", count);
+    if (!routine || count > SNIPPET_MAX_ARGS || (count && !arguments)) return NULL;
     for (unsigned i = 0; i < count; i++) {
         if (!(args[i] = arguments[i])) {
             tool_mistake("argument %u of a call's %u is no expression", i + 1, count);

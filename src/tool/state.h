@@ -587,8 +587,8 @@ typedef struct tool_mutating {
     bool executes; /* another program, if the kernel does */
 } tool_mutating;
 /* From now on calls that name no process mean this one. */
-void tool_process_mean(inlay_process *);
-int mutator_pid(const inlay_process *); /* of another process */
+bool tool_process_mean(inlay_process *); /* false: there is none */
+int mutator_pid(const inlay_process *);  /* of another process; 0: of none */
 const char *mutator_program(const inlay_process *);
 /* mutator_same.c. Is what is inserted there a mutator's, and is inserted perhaps again and again (run: NULL: at a
  * procedure)? Then: the point there; its handle, and node; an expression as simple as it gets; what was removed. */

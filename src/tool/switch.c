@@ -31,7 +31,7 @@ inlay_switch *inlay_switch_new(bool on)
     return s;
 }
 
-bool inlay_switch_is_on(const inlay_switch *s) { return s->is_on; }
+bool inlay_switch_is_on(const inlay_switch *s) { return s && s->is_on; }
 
 inlay_expr inlay_switched(inlay_switch *s, inlay_expr code)
 {
@@ -81,6 +81,7 @@ bool inlay_switch_set(inlay_switch *s, bool on)
     bool good = true;
     if (tool_now->options.mutating && tool_handoff_data.role == TOOL_CARRIED)
         return mutator_refuse(INL_ERR_USAGE, "a mutator's switches are set by the mutator");
+    if (!s) return mutator_refuse(INL_ERR_USAGE, "no switch");
     s->is_on = on;
     if (!tool_now->options.mutating) return true;
     if (!look_up(s)) return false;

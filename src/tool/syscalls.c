@@ -12,7 +12,7 @@ const char *inlay_syscall_name(long number) { return number >= 0 && number < COU
 
 long inlay_syscall_number(const char *name)
 {
-    for (long n = 0; n < COUNT; n++)
+    for (long n = 0; name && n < COUNT; n++)
         if (names[n] && !strcmp(names[n], name)) return n;
     return -1;
 }

@@ -4,7 +4,10 @@
 #include "tool/wrap.h"
 #include INL_ARCH_HEADER(run, abi)
 
-unsigned inlay_thread_number(const inlay_thread *t) { return (unsigned)((const run_thread *)t)->frame.thread_number; }
+unsigned inlay_thread_number(const inlay_thread *t)
+{
+    return t ? (unsigned)((const run_thread *)t)->frame.thread_number : 0;
+}
 
 /* NULL: it is none of the program's (main's, the instrumentor's, a mutator's). */
 static run_thread *thread_now(void) { return run_here.threads ? run_self() : NULL; }
@@ -15,10 +18,10 @@ unsigned inlay_thread_number_now(void)
     return t ? (unsigned)t->frame.thread_number : 0;
 }
 
-int inlay_thread_tid(const inlay_thread *t) { return ((const run_thread *)t)->tid; }
+int inlay_thread_tid(const inlay_thread *t) { return t ? ((const run_thread *)t)->tid : 0; }
 
 uint64_t inlay_cycles_now(void) { return run_cycles(); }
-uint64_t inlay_thread_own_cycles(const inlay_thread *t) { return ((const run_thread *)t)->frame.own_cycles; }
+uint64_t inlay_thread_own_cycles(const inlay_thread *t) { return t ? ((const run_thread *)t)->frame.own_cycles : 0; }
 
 uint64_t inlay_own_cycles_now(void)
 {

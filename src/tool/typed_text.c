@@ -249,9 +249,9 @@ static void put_value(writer *w, const image_ctype *t, const uint8_t *bytes, uns
 void inlay_typed_text(inlay_expr e, const void *bytes, inlay_reader *read, void *arg, char *out, size_t room)
 {
     enum { ENDING = 8 };
-    if (!room) return;
+    if (!out || !room) return;
     *out = 0;
-    if (!e || room <= ENDING) return;
+    if (!e || !bytes || room <= ENDING) return;
     bool entered = tool_enter();
     writer w = {.out = out, .room = room - ENDING, .read = read, .arg = arg};
     put_value(&w, typed_type(e), bytes, 0);

@@ -45,17 +45,18 @@ inlay_module *inlay_image_module_first(inlay_image *i)
 
 inlay_module *inlay_module_next(const inlay_module *m)
 {
+    if (!m) return NULL;
     size_t k = (size_t)(m - m->image->modules) + 1;
     return k < m->image->module_count ? &m->image->modules[k] : NULL;
 }
 
 bool inlay_module_is_rest(const inlay_module *m)
 {
-    return m - m->image->modules + 1 == (ptrdiff_t)m->image->module_count;
+    return m && m - m->image->modules + 1 == (ptrdiff_t)m->image->module_count;
 }
-const char *inlay_module_name(const inlay_module *m) { return m->name; }
-const char *inlay_module_folder(const inlay_module *m) { return m->folder; }
-inlay_image *inlay_module_image(const inlay_module *m) { return m->image; }
+const char *inlay_module_name(const inlay_module *m) { return m ? m->name : NULL; }
+const char *inlay_module_folder(const inlay_module *m) { return m ? m->folder : NULL; }
+inlay_image *inlay_module_image(const inlay_module *m) { return m ? m->image : NULL; }
 
 /* As a whole, or from a component on. */
 static bool is_named(const char *name, const char *wanted)
@@ -70,14 +71,15 @@ static bool is_named(const char *name, const char *wanted)
 
 inlay_module *inlay_image_module_named(inlay_image *i, const char *name)
 {
-    inlay_module *m = inlay_image_module_first(i);
+    inlay_module *m = name ? inlay_image_module_first(i) : NULL;
     while (m && !is_named(m->name, name)) m = inlay_module_next(m);
     return m;
 }
 
 inlay_module *inlay_proc_module(const inlay_proc *p)
 {
-    inlay_image *i = p->image;
+    inlay_image *i = inlay_proc_image(p);
+    if (!i) return NULL;
     bool entered = tool_enter();
     bool good = ask_modules(i);
     image *file = tool_image_file(i);
@@ -92,7 +94,10 @@ static inlay_proc *first_of(const inlay_module *m, inlay_proc *p)
     return p;
 }
 
-inlay_proc *inlay_module_proc_first(const inlay_module *m) { return first_of(m, inlay_image_proc_first(m->image)); }
+inlay_proc *inlay_module_proc_first(const inlay_module *m)
+{
+    return first_of(m, inlay_image_proc_first(inlay_module_image(m)));
+}
 inlay_proc *inlay_module_proc_next(const inlay_module *m, const inlay_proc *p)
 {
     return first_of(m, inlay_proc_next(p));
@@ -141,6 +146,7 @@ int inlay_image_procs_matching(inlay_image *i, const char *pattern, void (*each)
 {
     wanted w;
     int count = 0;
+    if (!pattern || !each) return 0;
     if (!read_pattern(pattern, &w)) return -1;
     for (inlay_proc *p = inlay_image_proc_first(i); p; p = inlay_proc_next(p)) {
         if (!matches(p, &w)) continue;
@@ -156,7 +162,8 @@ int inlay_image_procs_matching(inlay_image *i, const char *pattern, void (*each)
 const char *inlay_process_procs_near(inlay_process *of, const char *name, char *out, size_t size)
 {
     inl_near near;
-    inl_near_begin(&near, name);
+    if (!out || !size) return out;
+    inl_near_begin(&near, name ? name : "");
     for (inlay_image *i = inlay_process_image_first(of); i; i = inlay_image_next(i))
         for (inlay_proc *p = inlay_image_proc_first(i); p; p = inlay_proc_next(p)) {
             const char *const *a = i->procs ? i->procs[p->index].aliases : NULL;
