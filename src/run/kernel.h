@@ -193,6 +193,9 @@ void run_fd_init(void);
 bool run_fd_is_refused(long nr, const uint64_t args[6]); /* the call is on a hidden descriptor */
 void run_fd_seal(void);                                  /* the hidden ones are not handed on by exec */
 
+/* quiet.c: a call of Inlay's own that writes. What it writes in vain is no signal for the program. */
+long run_call_quietly(long nr, long a, long b, long c, long d);
+
 /* --- assembly (x86_64/kernel.S) --- */
 /* The only way in which the runtime makes a call that may sleep on the program's behalf. The handler
  * knows the window from `check` to the instruction: a signal there makes it answer RUN_RESTART. */

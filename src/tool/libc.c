@@ -11,6 +11,7 @@
  * - Actions for signals are the program's: a handler of the tool's would run in the place of Inlay's, on any stack and
  *   with whatever thread-local storage, and the program would not die of what it does not handle.
  * - Its stdio must not write to descriptors 0 to 2: those are the program's.
+ * - What it writes in vain (a pipe that nobody reads, a file that may not grow) must not be a signal of the program's.
  *
  * The linker takes these definitions instead of the library's because each of them defines every
  * symbol of the object that it replaces.
@@ -30,6 +31,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -163,6 +166,51 @@ EXPORT void *__mremap(void *old, size_t old_size, size_t size, int flags, ...)
     return answer(r);
 }
 EXPORT void *mremap(void *, size_t, size_t, int, ...) __attribute__((alias("__mremap")));
+
+/* --- writing --- */
+
+static long writes(long nr, long fd, long a, long b, long c)
+{
+    long r = tool_handoff_data.resident ? run_call_quietly(nr, fd, a, b, c) : sys_call4(nr, fd, a, b, c);
+    return sys_failed(r) ? (errno = (int)-r, -1) : r;
+}
+
+EXPORT __attribute__((weak)) ssize_t __libc_write(int fd, const void *bytes, size_t size)
+{
+    return writes(SYS_write, fd, (long)bytes, (long)size, 0);
+}
+EXPORT __attribute__((weak)) ssize_t __write(int, const void *, size_t) __attribute__((alias("__libc_write")));
+EXPORT __attribute__((weak)) ssize_t write(int, const void *, size_t) __attribute__((alias("__libc_write")));
+
+EXPORT __attribute__((weak)) ssize_t __writev(int fd, const struct iovec *list, int count)
+{
+    return writes(SYS_writev, fd, (long)list, count, 0);
+}
+EXPORT __attribute__((weak)) ssize_t writev(int, const struct iovec *, int) __attribute__((alias("__writev")));
+
+EXPORT __attribute__((weak)) ssize_t __libc_pwrite64(int fd, const void *bytes, size_t size, off64_t at)
+{
+    return writes(SYS_pwrite64, fd, (long)bytes, (long)size, at);
+}
+/* By their symbols, as for mmap. */
+#define SAME_AS_PWRITE64(name, symbol)                                                                                 \
+    EXPORT __attribute__((weak)) ssize_t name(int, const void *, size_t, off64_t) __asm__(symbol)                      \
+        __attribute__((alias("__libc_pwrite64")))
+SAME_AS_PWRITE64(internal_libc_pwrite, "__libc_pwrite");
+SAME_AS_PWRITE64(internal_pwrite, "__pwrite");
+SAME_AS_PWRITE64(internal_pwrite64, "__pwrite64");
+SAME_AS_PWRITE64(plain_pwrite, "pwrite");
+SAME_AS_PWRITE64(plain_pwrite64, "pwrite64");
+
+EXPORT __attribute__((weak)) int __ftruncate64(int fd, off64_t size)
+{
+    return (int)writes(SYS_ftruncate, fd, size, 0, 0);
+}
+#define SAME_AS_FTRUNCATE64(name, symbol)                                                                              \
+    EXPORT __attribute__((weak)) int name(int, off64_t) __asm__(symbol) __attribute__((alias("__ftruncate64")))
+SAME_AS_FTRUNCATE64(internal_ftruncate, "__ftruncate");
+SAME_AS_FTRUNCATE64(plain_ftruncate, "ftruncate");
+SAME_AS_FTRUNCATE64(plain_ftruncate64, "ftruncate64");
 
 /* The streams stay the objects that they are; only the descriptor behind them changes. Standard
  * output joins standard error: holding the program's output open would keep the reader of a pipe
