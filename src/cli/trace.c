@@ -71,11 +71,22 @@ static bool is_or_begins(const char *text, const char *name)
     return strncmp(text, name, n) == 0 && (text[n] == 0 || text[n] == '=');
 }
 
-/* -A LIST, -ALIST. */
-static int take_joined(char **all, char **argv, const char *letter, char between)
+/* Of -x VALUE, -xVALUE, --name VALUE, --name=VALUE; *words: of how many. NULL: it is another option, or has none. */
+static const char *value_of(char **argv, const char *name, int *words)
 {
-    if (strncmp(argv[0], letter, 2) != 0) return 0;
-    const char *value = argv[0][2] ? argv[0] + 2 : argv[1];
+    size_t n = strlen(name);
+    bool is_letter = name[1] != '-', joined = strncmp(argv[0], name, n) == 0 && argv[0][n];
+    if (strncmp(argv[0], name, n) != 0 || (joined && !is_letter && argv[0][n] != '=')) return NULL;
+    const char *value = joined ? argv[0] + n + !is_letter : argv[1];
+    *words = joined ? 1 : 2;
+    return value && (joined || strcmp(value, "--") != 0) ? value : NULL;
+}
+
+/* Of an option that may be repeated. */
+static int take_joined(char **all, char **argv, const char *name, char between)
+{
+    int words;
+    const char *value = value_of(argv, name, &words);
     if (!value) return 0;
     size_t before = *all ? strlen(*all) + 1 : 0;
     char *text = malloc(before + strlen(value) + 1);
@@ -84,18 +95,15 @@ static int take_joined(char **all, char **argv, const char *letter, char between
     else strcpy(text, value);
     free(*all);
     *all = text;
-    return argv[0][2] ? 1 : 2;
+    return words;
 }
 
-/* --event LIST, --event=LIST. */
-static int take_event(request *r, char **argv)
+static int take_value(const char **to, char **argv, const char *name)
 {
-    static const char name[] = "--event";
-    size_t n = sizeof name - 1;
-    if (!is_or_begins(argv[0], name)) return 0;
-    char *joined[] = {argv[0][n] ? argv[0] + n - 1 : (char *)"--", argv[1], NULL};
-    if (joined[0] != argv[0] + n - 1) return take_joined(&r->events, joined, "--", ',');
-    return take_joined(&r->events, joined, "t=", ',');
+    int words;
+    const char *value = value_of(argv, name, &words);
+    if (value) *to = value;
+    return value ? words : 0;
 }
 
 /* The tool's: it says itself what is wrong with a value. */
@@ -115,24 +123,6 @@ static int take_tools(request *r, char **argv)
     return 0;
 }
 
-static int take_output(request *r, char **argv)
-{
-    bool is_letter = strncmp(argv[0], "-o", 2) == 0;
-    if (!is_letter && !is_or_begins(argv[0], "--output")) return 0;
-    const char *joined = is_letter ? argv[0] + 2 : argv[0] + strlen("--output") + (argv[0][strlen("--output")] == '=');
-    r->output = *joined ? joined : argv[1];
-    return r->output ? 1 + !*joined : 0;
-}
-
-static int take_tool(request *r, char **argv)
-{
-    static const char name[] = "--tool";
-    if (!is_or_begins(argv[0], name)) return 0;
-    bool joined = argv[0][sizeof name - 1] == '=';
-    r->tool = joined ? argv[0] + sizeof name : argv[1];
-    return r->tool ? 1 + !joined : 0;
-}
-
 static int take_common(request *r, char **argv)
 {
     int width = cli_option_width(argv);
@@ -144,14 +134,12 @@ static int take(request *r, char **argv)
 {
     int n = take_joined(r->values, argv, "-A", ';');
     if (!n) n = take_joined(r->values + 1, argv, "-R", ';');
-    if (!n) n = take_event(r, argv);
+    if (!n) n = take_joined(&r->events, argv, "--event", ',');
     if (!n) n = take_tools(r, argv);
-    if (!n) n = take_tool(r, argv);
-    if (!n) n = take_output(r, argv);
-    if (!n && strncmp(argv[0], "-p", 2) == 0) {
-        r->pid = argv[0][2] ? argv[0] + 2 : argv[1];
-        n = r->pid ? 1 + !argv[0][2] : 0;
-    }
+    if (!n) n = take_value(&r->tool, argv, "--tool");
+    if (!n) n = take_value(&r->output, argv, "--output");
+    if (!n) n = take_value(&r->output, argv, "-o");
+    if (!n) n = take_value(&r->pid, argv, "-p");
     return n ? n : take_common(r, argv);
 }
 
@@ -164,10 +152,12 @@ static int parse(request *r, int argc, char **argv)
             fputs(usage, stdout);
             exit(EXIT_OK);
         }
-        int n = argv[at][0] == '-' ? take(r, argv + at) : 0;
+        size_t last = strlen(argv[at]) - (argv[at][0] != 0);
+        bool is_option = argv[at][0] == '-', is_cut = is_option && argv[at][last] == '=';
+        int n = is_option && !is_cut ? take(r, argv + at) : 0;
         if (!n) {
-            cli_say(argv[at][0] == '-' ? "option '%s' is not known to inlay trace, or lacks its value"
-                                       : "'%s': the program stands after '--' (see: inlay trace --help)",
+            cli_say(is_option ? "option '%s' is not known to inlay trace, or lacks its value"
+                              : "'%s': the program stands after '--' (see: inlay trace --help)",
                     argv[at]);
             return EXIT_USAGE;
         }

@@ -34,6 +34,8 @@ static void forget(live_process *p)
 
 inl_status live_no_right(pid_t pid, inl_error *e)
 {
+    const char state = remote_state(pid);
+    if (state == 'Z' || state == 'X') return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", pid);
     return inl_fail(e, INL_ERR_ACCESS,
                     "no right to trace process %d: be its owner or root; /proc/sys/kernel/yama/ptrace_scope allows "
                     "only root, or only one's own children, where it is not 0; a program that has had more rights "

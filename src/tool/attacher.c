@@ -398,7 +398,10 @@ void attacher_run(void)
     analyse_ahead(a);
     rewriter_plan(&a->r);
     if (!a->fresh && !rewriter_needs_tool(&a->r))
-        tool_fail(TOOL_EXIT_FAILED, "this tool inserts nothing in process %d", pid);
+        tool_fail(TOOL_EXIT_FAILED,
+                  "this tool inserts nothing in process %d, so there is nothing to put in (inlay run --attach %d has "
+                  "the process run from the code cache, and the tool there)",
+                  pid, pid);
     refuse_nothing(a);
     check_points(a);
     rewriter_pack(&a->r, &carry);

@@ -404,6 +404,7 @@ void rewriter_run(void)
     r->images[0].out = rewriter_program_out(program);
     if (tool_now->options.with_libs) rewriter_add_libraries(r);
     rewriter_check_outputs(r);
+    if (r->made_folder) rmdir(tool_now->options.with_libs); /* none is left where this is interrupted */
     rewriter_place(r);
     for (size_t k = 0; k < r->count; k++) {
         elf_target_begin(&r->images[k].file, r->images[k].im);
@@ -412,6 +413,7 @@ void rewriter_run(void)
     analyse_ahead(r);
     rewriter_plan(r);
     tool_ahead_end();
+    if (r->made_folder) rewriter_make_folder(tool_now->options.with_libs);
     write_files(r);
     rewriter_end_progress(r);
     bool good = rewriter_reports(r);

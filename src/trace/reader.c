@@ -460,7 +460,7 @@ inl_status trace_open(const char *path, trace_file *f, inl_error *e)
 {
     struct stat st;
     *f = (trace_file){.path = path};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is told, and not waited for */
     if (fd < 0 || fstat(fd, &st) != 0) {
         if (fd >= 0) close(fd);
         return inl_fail(e, INL_ERR_ACCESS, "cannot read %s: %s", path, strerror(errno));

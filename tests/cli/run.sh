@@ -218,6 +218,11 @@ error 'rewrite: onto itself'   1 'this is the input'         "$inlay" rewrite nu
 error 'rewrite: no folder'     1 'cannot write'              "$inlay" rewrite null "$scratch/program" -o "$scratch/none/x"
 mkfifo "$scratch/pipe.o"
 check 'object: a pipe'          1 'not a regular file'        timeout 20 "$inlay" object --all "$scratch/pipe.o" -o "$scratch/objects"
+error 'trace: a pipe'          1 'no recording\|not a recording' timeout 20 "$inlay" trace report "$scratch/pipe.o"
+error 'trace: no value'        2 "'--event=' is not known .*or lacks its value" "$inlay" trace --event= -o "$scratch/wrong" -- true
+error 'trace: program for value' 2 "'--event' is not known .*or lacks its value" "$inlay" trace --event -- true
+check 'rewrite: interrupted'   0 'no folder\|had ended'       sh -c 'timeout -s INT 0.3 "$0" rewrite bbcount "$1" --with-libs "$2"
+    if [ $? -ne 124 ]; then echo had ended; elif [ ! -e "$2" ]; then echo no folder; fi' "$inlay" "$inlay" "$scratch/interrupted"
 error 'rewrite: full disk'     1 'not a regular file'        "$inlay" rewrite null "$scratch/program" -o /dev/full
 error 'rewrite: a library'     1 'cannot carry a tool'       "$inlay" rewrite bbcount /usr/lib/x86_64-linux-gnu/libz.so.1 -o "$scratch/x"
 error 'attach: no process'     2 'no process named'         "$inlay" attach inscount

@@ -374,6 +374,9 @@ class Rights:
         ended = subprocess.Popen(["true"])
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
         self.both(ended.pid, "has ended")
+        if os.geteuid() == 0:
+            for word in "detach", "report":
+                self.command(ended.pid, word, str(ended.pid), says="has ended", by=NOBODY)
         ended.wait()
         with Conversation([self.program, "first"], driver.fresh(f"{self.folder}/thread")) as c:
             c.say("one")

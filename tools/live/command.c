@@ -371,24 +371,24 @@ static void end_as(int status)
     exit(WEXITSTATUS(status));
 }
 
-/* Old code is where it was; new code that leads back to it stays. */
-static void let_go(live_command *c)
+/* False: new code stays, which leads back to the old, and the process goes on. */
+static bool leave(live_command *c, inlay_process *p)
 {
-    if (inlay_process_is_running(c->process)) command_say(c, "not all could be taken out: %s", inlay_process_error());
-    inlay_process *p = c->process;
-    c->process = NULL;
-    if (!inlay_process_let_go(p)) command_fail(c, "cannot let go");
+    if (inlay_process_take_out(p)) return true;
+    bool runs = inlay_process_is_running(p);
+    if (runs)
+        command_say(c, "not all could be taken out of process %d: %s", inlay_process_pid(p), inlay_process_error());
+    if (p == c->process) c->process = NULL;
+    if (!inlay_process_let_go(p) && runs) command_fail(c, "cannot let go");
+    return !runs;
 }
 
-static void leave_others(live_command *c)
+static bool leave_others(live_command *c)
 {
-    for (unsigned k = 0; k < c->one_count; k++) {
-        inlay_process *p = c->ones[k].process;
-        if (p == c->process || inlay_process_take_out(p)) continue;
-        if (inlay_process_is_running(p))
-            command_say(c, "not all could be taken out of process %d: %s", inlay_process_pid(p), inlay_process_error());
-        inlay_process_let_go(p);
-    }
+    bool all = true;
+    for (unsigned k = 0; k < c->one_count; k++)
+        if (c->ones[k].process != c->process) all = leave(c, c->ones[k].process) && all;
+    return all;
 }
 
 int command_end(live_command *c, int status)
@@ -398,12 +398,12 @@ int command_end(live_command *c, int status)
         if (c->pid) status = LIVE_FAILED;
     }
     command_remove(c);
-    leave_others(c);
-    bool runs = inlay_process_is_running(c->process);
+    bool all = leave_others(c), runs = inlay_process_is_running(c->process);
     int its = inlay_process_status(c->process);
     if (runs && c->program && inlay_process_is_stopped(c->process)) inlay_process_terminate(c->process);
     else if (runs && *c->executed) inlay_process_let_go(c->process);
-    else if (runs && !inlay_process_take_out(c->process)) let_go(c);
+    else if (runs) all = leave(c, c->process) && all;
+    if (!all && c->pid) status = LIVE_FAILED;
     if (!runs && c->program && status == LIVE_OK && its >= 0) end_as(its);
     return status;
 }
