@@ -53,6 +53,22 @@ static const char *skip_label(const char *s, const char *word)
     return *s == ':' ? s + 1 : NULL;
 }
 
+/* Are all nodes closed, and is each list and each node ended? What is not is the linker's to tell, of the script
+ * itself. */
+static bool is_ended(const char *s)
+{
+    char last = ';';
+    int depth = 0;
+    for (s = skip_blanks(s); *s; s = skip_blanks(s)) {
+        bool cut = depth == 1 && !strchr(";:{", last);
+        if (*s == '}' && (depth-- == 0 || cut)) return false;
+        depth += *s == '{';
+        last = *s++;
+        if (last == '"') s += strcspn(s, "\"") + (strchr(s, '"') != NULL);
+    }
+    return depth == 0 && last == ';';
+}
+
 /* Into the only node: a node has one list of what is seen, in front of that of what is not, and its label may be
  * missing. */
 static void put_in_node(FILE *f, const char *text, const char *brace)
@@ -66,7 +82,7 @@ static void put_in_node(FILE *f, const char *text, const char *brace)
 static bool copy_script(const char *from, const char *to)
 {
     char *text = read_text(from);
-    FILE *f = text ? fopen(to, "we") : NULL;
+    FILE *f = text && is_ended(text) ? fopen(to, "we") : NULL;
     if (f) {
         const char *first = skip_blanks(text);
         if (*first == '{') put_in_node(f, text, first);
@@ -103,7 +119,7 @@ bool wrap_show_recorder(cli_words *words, const char *folder)
         if (!script) continue;
         if (asprintf(&copy, "%s%s/versions", apart ? "" : "--version-script=", folder) < 0) return false;
         if (copy_script(script, strchr(copy, '/'))) words->items[i + apart] = copy;
-        return true; /* one that cannot be read is the linker's to tell */
+        return true; /* one that cannot be read, or is wrong, is the linker's to tell */
     }
     return true;
 }

@@ -28,7 +28,7 @@ static struct {
     uint64_t before, behind; /* what is done before the first look at the clock takes, and behind the last one */
     uint64_t around;         /* likewise where signals are not blocked */
     uint64_t whole;          /* and with a look at the clock and what is stored */
-    bool keyless;
+    bool keyless, stays;     /* stays: this is a library that is not unmapped */
     pthread_key_t key;
 } here;
 
@@ -378,10 +378,11 @@ __attribute__((constructor)) static void stay(void)
     bool library = dl_iterate_phdr(look, &s) && s.name && *s.name;
     void *(*load)(const char *, int) = library && dlsym ? (void *(*)(const char *, int))dlsym(RTLD_DEFAULT, "dlopen")
                                                         : NULL;
-    if (load) load(s.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    here.stays = load && load(s.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-/* Called when the library that this is a part of is unmapped, too: then nobody may call it any more. */
+/* Of a library that may go: called when it is unmapped, too. Then nobody may call it any more, and no status is told.
+ */
 static void library_ends(void)
 {
     if (!here.keyless) pthread_key_delete(here.key);
@@ -392,7 +393,7 @@ static void library_ends(void)
 static void call_at_end(void)
 {
     search s = {.addr = (uint64_t)(uintptr_t)&thread_ends};
-    if (dl_iterate_phdr(look, &s) && s.name && *s.name) atexit(library_ends);
+    if (!here.stays && dl_iterate_phdr(look, &s) && s.name && *s.name) atexit(library_ends);
     else on_exit(process_ends, NULL);
 }
 

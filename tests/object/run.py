@@ -369,7 +369,7 @@ def check_plug_in(t):
     for name in ("host", "own-host", "open-host"):
         t.command([f"{t.folder}/{name}", plug], env=os.environ | {"INLAY_OUT": f"{t.folder}/{name}.trace"})
     text = t.command([t.inlay, "trace", "report", f"{t.folder}/host.trace"]).stdout
-    need("; ended, its status is not told\n" in text, "what a library is told of the end", text[:200])
+    need("; status 0\n" in text, "what a library is told of the end", text[:200])
     t.command([t.inlay, "wrap", "gcc", "-shared", made, "-o", plug])
     need("NODELETE" in t.command(["readelf", "-dW", plug]).stdout, "inlay wrap: a library that stays")
 
@@ -505,6 +505,11 @@ def check_wrap(t):
     same(calls(t.report(f"{folder}/app.trace")), {"main": 1, "helper": 1, "again": 1, "part": 2, "more": 1}, "calls")
     need(sorted(name for name in os.listdir(folder) if "trace" in name) == ["app.trace"], "files", os.listdir(folder))
     need(t.command([t.inlay, "wrap", "gcc", "-c", f"{folder}/bad.c"], 1).stderr.count("bad.c") >= 1, "the compiler's words")
+    for script in ("PART { global: again; local: *;", "{ global: again; local: * };"):
+        with open(f"{folder}/bad.map", "w", encoding="utf-8") as f:
+            f.write(script)
+        said = t.command([t.inlay, "wrap", "gcc", "-shared", f"{folder}/more.o", f"-Wl,--version-script={folder}/bad.map"], 1).stderr
+        need(f"{folder}/bad.map" in said, "the linker's words name the script", said)
     need("gcc" in t.command([t.inlay, "wrap", "gcc", "--version"]).stdout.lower(), "--version")
     with open(f"{folder}/words", "w", encoding="utf-8") as f:
         f.write(f"-O1 '-c' \"{folder}/part.c\"\n--output={folder}/named\\.o")
