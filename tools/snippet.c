@@ -51,6 +51,28 @@ static void each_image(inlay_image *image, void *arg)
     text_code_in_image(&code, image);
 }
 
+/* So many places of each procedure have code. */
+static void count_place(inlay_insertion *i, const inlay_proc *proc)
+{
+    uint64_t *places = inlay_proc_record((inlay_proc *)proc, sizeof *places);
+    (void)i;
+    if (places) ++*places;
+}
+
+/* It stays as it is, with what was inserted. */
+static void left_alone(inlay_proc *proc, const char *why, void *arg)
+{
+    const uint64_t *places = inlay_proc_record(proc, sizeof *places);
+    bool is_meant = !text_code_is_by_image(&code) && text_code_means(&code, proc);
+    (void)arg;
+    if (!places || (!*places && !is_meant)) return;
+    found->met = true;
+    found->places -= *places;
+    found->refused += *places ? *places : 1;
+    inlay_warn("%s (%s): no code can be put in: %s", inlay_proc_name(proc), inlay_image_name(inlay_proc_image(proc)),
+               why);
+}
+
 /* --- the report --- */
 
 static void warn_of_no_point(void)
@@ -112,8 +134,10 @@ int main(int argc, char **argv)
     code.places = &found->places;
     code.refused = &found->refused;
     code.met = &found->met;
+    code.inserted = count_place;
     if (text_code_is_by_image(&code)) inlay_on_image_load(each_image, NULL);
     else inlay_on_proc(each_proc, NULL);
+    inlay_on_proc_left(left_alone, NULL);
     inlay_on_exit(report, NULL);
     return inlay_start();
 }

@@ -43,7 +43,7 @@ static bool is_wanted(const text_code *t, const char *name)
     return !strcmp(name, t->place.name) || (strpbrk(t->place.name, "*?") && !fnmatch(t->place.name, name, 0));
 }
 
-static bool is_named(const text_code *t, inlay_proc *proc)
+bool text_code_means(const text_code *t, inlay_proc *proc)
 {
     return inlay_image_proc_named(inlay_proc_image(proc), t->place.name) == proc || /* it has other names */
            is_wanted(t, inlay_proc_name(proc)) || is_wanted(t, inlay_proc_display_name(proc));
@@ -137,7 +137,7 @@ void text_code_in_proc(text_code *t, inlay_proc *proc)
     uint64_t before = *t->places;
     t->where = inlay_proc_name(proc);
     t->proc = proc;
-    if (!is_named(t, proc)) return;
+    if (!text_code_means(t, proc)) return;
     if (t->met) *t->met = true;
     inlay_scope *names = new_names(t, image, inlay_proc_address(proc));
     if (t->place.kind == AT_ENTRY) one(t, names, inlay_proc_entry(proc), image, inlay_proc_address(proc));
@@ -207,7 +207,7 @@ typedef struct named {
 static void note_named(inlay_proc *proc, void *arg)
 {
     named *n = arg;
-    bool is_it = is_named(n->t, proc);
+    bool is_it = text_code_means(n->t, proc);
     if (!is_it && strstr(inlay_proc_display_name(proc), "[clone")) n->clone = proc;
     if (is_it && (!n->proc || !inlay_proc_wanted(n->proc))) n->proc = proc;
 }

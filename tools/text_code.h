@@ -52,6 +52,7 @@ bool text_code_begin(text_code *);
 bool text_code_is_by_image(const text_code *);
 void text_code_in_image(text_code *, inlay_image *);
 void text_code_in_proc(text_code *, inlay_proc *);
+bool text_code_means(const text_code *, inlay_proc *); /* by its name */
 /* Where no point was found: what is known of the name, to go on with in a message: ": ...", "; near it are ...", "". */
 const char *text_code_why_none(const text_code *, inlay_process *, char *out, size_t size);
 

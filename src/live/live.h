@@ -84,6 +84,7 @@ inl_status live_open(pid_t, live_process *, inl_error *);
 inl_status live_open_inside(pid_t, live_process *, inl_error *);
 /* Whose code is to be changed: does no other process share its memory? */
 inl_status live_check_alone(const live_process *, inl_error *);
+inl_status live_refuse_other(pid_t, inl_error *); /* fails where a tool is inside */
 void live_close(live_process *);
 
 /* --- maps.c --- */
@@ -217,6 +218,8 @@ link_addr live_target_room(live_target *, uint64_t code);
 inl_status live_target_settle(live_target *, const move_plan *, inl_error *);
 /* Is the code in memory what the file says? */
 inl_status live_compare(const live_target *, inl_error *);
+/* The same before anything is put in: where somebody else has done so meanwhile, it is told who. */
+inl_status live_compare_untouched(const live_target *, inl_error *);
 
 /* --- put.c --- */
 /* A procedure that a routine of the tool's takes the place of: it is called as the procedure would be, on the program's

@@ -231,21 +231,27 @@ uint64_t live_tool_place(pid_t pid)
     return place;
 }
 
-static inl_status refuse_full(const live_process *p, uint64_t at, inl_error *e)
+inl_status live_refuse_other(pid_t pid, inl_error *e)
 {
     live_told t;
     inl_error ignored;
     char who[128];
-    if (live_record_read(p->pid, &t, &ignored) != INL_OK)
-        return inl_fail(e, INL_ERR_UNSUPPORTED,
-                        "process %d has something at 0x%llx, where a tool would lie: it runs under Inlay, or was "
-                        "rewritten; if neither, inlay detach %d takes out what is left of a tool",
-                        p->pid, (unsigned long long)at, p->pid);
+    if (live_record_read(pid, &t, &ignored) != INL_OK) return INL_OK;
     live_holder_say(&t, who, sizeof who);
     bool held = live_holder(&t.record->holder) != 0;
     live_told_free(&t);
     return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d has a tool inside already, %s; %sinlay detach %d takes it out",
-                    p->pid, who, held ? "once that has ended, " : "", p->pid);
+                    pid, who, held ? "once that has ended, " : "", pid);
+}
+
+static inl_status refuse_full(const live_process *p, uint64_t at, inl_error *e)
+{
+    inl_status s = live_refuse_other(p->pid, e);
+    if (s != INL_OK) return s;
+    return inl_fail(e, INL_ERR_UNSUPPORTED,
+                    "process %d has something at 0x%llx, where a tool would lie: it runs under Inlay, or was "
+                    "rewritten; if neither, inlay detach %d takes out what is left of a tool",
+                    p->pid, (unsigned long long)at, p->pid);
 }
 
 static size_t open_files(pid_t pid)

@@ -129,3 +129,9 @@ inl_status live_compare(const live_target *t, inl_error *e)
                        "since it was loaded",
                        image_path(im), (unsigned long long)differs);
 }
+
+inl_status live_compare_untouched(const live_target *t, inl_error *e)
+{
+    inl_status s = live_compare(t, e), other = s == INL_OK ? s : live_refuse_other(t->process->pid, e);
+    return other != INL_OK ? other : s;
+}

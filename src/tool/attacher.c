@@ -152,7 +152,7 @@ static void set_target(attacher *a, rewriter_image *i, bool fresh)
     i->live.lists_all_sites = rewriter_watches_syscalls();
     i->target = &i->live.target;
     finders_note(i, a->by_list);
-    if (live_compare(&i->live, &e) != INL_OK) fail(a, TOOL_EXIT_FAILED, e.text);
+    if (live_compare_untouched(&i->live, &e) != INL_OK) fail(a, TOOL_EXIT_FAILED, e.text);
 }
 
 /* --- who must know of moved code --- */

@@ -40,7 +40,7 @@ static inl_status add_image(putting *p, module *x, inl_error *e)
     i->live.lists_sites = true;
     i->target = &i->live.target;
     finders_note(i, p->by_list);
-    inl_status s = live_compare(&i->live, e);
+    inl_status s = live_compare_untouched(&i->live, e);
     return s == INL_OK ? finders_plan(i, e) : s;
 }
 

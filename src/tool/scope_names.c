@@ -251,7 +251,7 @@ static const snippet *variable(void *arg, snippet_maker *m, const char *name, co
     if (n && n->is_static) return typed_refuse(m, "'%s' has been declared with another type", name);
     bool is_shared = tool_now->options.mutating && s->image && s->image->process->is_other;
     void *at = is_shared ? inlay_process_share(s->image->process, t->size) : tool_carried_alloc(t->size);
-    if (!at) return typed_refuse(m, "out of memory");
+    if (!at) return typed_refuse(m, "%s", is_shared ? inlay_process_error() : "out of memory");
     if (!scope_add(s, &s->given->names, name, typed_object(m, t, scope_word(m, (uint64_t)(uintptr_t)at)))) return NULL;
     s->given->names->is_static = true;
     s->given->names->at = at;

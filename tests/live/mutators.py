@@ -794,15 +794,25 @@ class Mutators:
                 raise driver.Failed(f"{got} messages and {lost} lost are not 200000")
 
     def wrong(self):
-        with Mutator(self.program) as m, Conversation(["cat"], driver.fresh(f"{self.folder}/wrong")) as c:
+        """And two that come to a process at the same moment: the later one is told of the other."""
+        with Mutator(self.program) as m, Mutator(self.program) as late, \
+                Conversation(["cat"], driver.fresh(f"{self.folder}/wrong")) as c:
             c.say("x")
             c.has_answered(1)
+            late.does(f"attach {c.process.pid}")
             for line, says in (("attach 4194305", "there is no process"),
                                (f"attach {m.process.pid}", "is this one itself"), (f"attach {c.process.pid}", None), ("insert entry nothing 1", "no procedure"),
-                               ("insert entry write nothing++", "nothing"), ("commit", None)):
+                               ("insert entry write nothing++", "nothing"), ("insert entry write static long n; n++", None),
+                               ("commit", None)):
                 answer = m.asks(line)
                 if not (answer.startswith("ok") if says is None else re.search(says, answer)):
                     raise driver.Failed(f"'{line}' is answered by", answer)
+            for code in ("static long n; n++", "1"):
+                answer = late.asks(f"insert entry write {code}")
+                if answer.startswith("ok"):
+                    answer = late.asks("commit")
+                if "has a tool inside already, mutator (process " not in answer:
+                    raise driver.Failed("the later one is told", answer)
 
 
 def tests(of):
