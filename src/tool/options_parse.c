@@ -201,8 +201,11 @@ static void take(const option *o, char letter, const char *value)
     switch (o->kind) {
     case OPTION_FLAG: *(bool *)value_of(o) = true; break;
     case OPTION_UINT: take_uint(o, value); break;
-    case OPTION_MAYBE:
-    case OPTION_STRING: *(const char **)value_of(o) = value; break;
+    case OPTION_STRING: /* of the common ones all name something */
+        if (!*value && !o->value) wrong_usage("--%s: lacks its value", o->name);
+        *(const char **)value_of(o) = value;
+        break;
+    case OPTION_MAYBE: *(const char **)value_of(o) = value; break;
     case OPTION_CHOICE: take_choice(o, value); break;
     case OPTION_GLOB: take_glob(value_of(o), letter, value); break;
     case OPTION_ACTION:

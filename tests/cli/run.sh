@@ -218,6 +218,7 @@ error 'rewrite: onto itself'   1 'this is the input'         "$inlay" rewrite nu
 error 'rewrite: no folder'     1 'cannot write'              "$inlay" rewrite null "$scratch/program" -o "$scratch/none/x"
 mkfifo "$scratch/pipe.o"
 check 'object: a pipe'          1 'not a regular file'        timeout 20 "$inlay" object --all "$scratch/pipe.o" -o "$scratch/objects"
+error 'rewrite: no result'     2 '--result: lacks its value' "$inlay" rewrite null "$scratch/program" -o "$scratch/x" --result ''
 error 'trace: a pipe'          1 'no recording\|not a recording' timeout 20 "$inlay" trace report "$scratch/pipe.o"
 error 'trace: no value'        2 "'--event=' is not known .*or lacks its value" "$inlay" trace --event= -o "$scratch/wrong" -- true
 error 'trace: program for value' 2 "'--event' is not known .*or lacks its value" "$inlay" trace --event -- true
