@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,13 @@ __attribute__((constructor(101))) static void begin(int argc, char **argv)
     if (!joins) blame_watch();
 }
 
+/* The engine knows nothing of such a child, whose memory it shares in part. */
+static void before_fork(void)
+{
+    tool_say_limited("the tool forks: its child cannot go on as the program, only execute something or end "
+                     "(examples/forkserver.c has the program fork itself)");
+}
+
 void resident_begin(void)
 {
     tool_handoff *h = &tool_handoff_data;
@@ -86,6 +94,7 @@ void resident_begin(void)
     h->fds.gdb = resident_hide(h->fds.gdb);
     libc_redirect_stdio(h->fds.err);
     tls_prepare();
+    pthread_atfork(before_fork, NULL, NULL);
     inl_log_fd = h->fds.err;
     if (!h->loaded) reap_helper(h->helper);
 }

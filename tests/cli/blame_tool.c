@@ -6,16 +6,19 @@
 #include "blame_ways.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 static const char *insert = "";
 static bool inserts(const char *place) { return !strcmp(insert, place); }
 
 static void routine(void) { wrong_at("routine"); }
 static void nothing(int signo) { zero = signo; }
-/* Signals are the program's. */
+/* Signals are the program's, and forks. */
 static void handle(void)
 {
+    static bool once;
     struct sigaction a = {.sa_handler = nothing};
+    if (!__atomic_exchange_n(&once, true, __ATOMIC_RELAXED) && fork() == 0) kill(getpid(), SIGKILL);
     for (int s = 1; s < NSIG; s++) sigaction(s, &a, NULL);
     signal(SIGABRT, nothing);
 }

@@ -87,6 +87,7 @@ TOOLS = {
     "calltrace": Tool((), call_names),
     "drcov": Tool((), coverage),
     "faults": Tool(("--call=write", "--error=28")),
+    "forkserver": Tool(("--runs=1",)),
     "malloctrace": Tool((), lines, True, True),
     "replace": Tool(("--round=64",), lines, True, True),
     "region": Tool(("--from=main",)),
@@ -130,7 +131,8 @@ def known(tool, text, found, instructions):
         return text == b"write: 1 of 1 failed: No space left on device; the program ended with status 0\n"
     marks = {"taint": " +tainted +executed  branch", "callgraph": r'"main (\S+)" -> "step \1" \[label=1000\];', "cachesim": r"\d{4,} accesses, \d+ misses: .*",
              "calltrace": r'write\(1, .*\) = \d+', "valueprof": r" +1000 +0.0 % +0.0 %  step \(repeats\)",
-             "replace": r"malloc: \d+ calls, 0 refused, \d+ rounded up, 0 failed", "malloctrace": r"malloc\(\d+\) = \d+", "drcov": "DRCOV VERSION: 2"}
+             "replace": r"malloc: \d+ calls, 0 refused, \d+ rounded up, 0 failed", "malloctrace": r"malloc\(\d+\) = \d+", "drcov": "DRCOV VERSION: 2",
+             "forkserver": r"run 1: status 0x0, \d\d edges"}
     return re.search(f"^{marks[tool]}$", text.decode(errors="replace"), re.M)
 
 
