@@ -195,6 +195,7 @@ void run_fd_seal(void);                                  /* the hidden ones are 
 
 /* quiet.c: a call of Inlay's own that writes. What it writes in vain is no signal for the program. */
 long run_call_quietly(long nr, long a, long b, long c, long d);
+long run_write_quietly(int fd, const void *bytes, size_t size); /* perhaps less of it */
 
 /* --- assembly (x86_64/kernel.S) --- */
 /* The only way in which the runtime makes a call that may sleep on the program's behalf. The handler

@@ -2,7 +2,10 @@
  * reads any more and a file that may not grow are told to the thread by a signal besides, SIGPIPE or SIGXFSZ, whose
  * default is to end the process.
  *
- *     both signals are blocked; the call; what it has raised is taken back; the mask is as it was
+ *     all signals are blocked; the call; what it has raised is taken back; the mask is as it was
+ *
+ * All are, since a handler's frame would show the program a mask that is not its own. So the call must not wait: to a
+ * pipe or socket no more is written at a time than it has room for.
  *
  * The kernel sends such a signal to the thread alone, so no other thread and no descriptor of another (signalfd) gets
  * it meanwhile. Signals are not queued: where one of the program's waits for the thread, blocked, the call's is
@@ -13,7 +16,10 @@
 #include "base/sys.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #define BIT(signo) (1ull << ((signo)-1))
@@ -49,13 +55,31 @@ static bool may_take_back(void)
 
 long run_call_quietly(long nr, long a, long b, long c, long d)
 {
-    uint64_t set = BIT(SIGPIPE) | BIT(SIGXFSZ), mask = 0;
     if (!may_take_back()) return sys_call4(nr, a, b, c, d);
-    sys_call4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&set, (long)&mask, sizeof set);
-    uint64_t before = waiting();
+    uint64_t mask = run_kernel_mask_all(), before = waiting();
     long r = sys_call4(nr, a, b, c, d);
     if (r == -EPIPE) take_back(SIGPIPE, before & BIT(SIGPIPE));
     if (r == -EFBIG) take_back(SIGXFSZ, before & BIT(SIGXFSZ));
-    sys_call4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof mask);
+    run_kernel_mask_set(mask);
     return r;
+}
+
+/* How much can be written without waiting; a pipe that is full is waited for. 0: it cannot be known. */
+static size_t room(int fd, size_t size)
+{
+    struct stat st;
+    struct pollfd of = {.fd = fd, .events = POLLOUT};
+    long r = -EINTR;
+    if (sys_call2(SYS_fstat, fd, (long)&st)) return size;
+    if (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode)) return size;
+    if (run_here.threads && run_self()->filters && !run_confine_lets(run_self(), SYS_ppoll)) return 0;
+    while (r == -EINTR) r = sys_call(SYS_ppoll, (long)&of, 1, 0, 0, 0, 0);
+    return size < PIPE_BUF ? size : PIPE_BUF;
+}
+
+long run_write_quietly(int fd, const void *bytes, size_t size)
+{
+    size_t most = room(fd, size);
+    if (!most && size) return sys_call3(SYS_write, fd, (long)bytes, (long)size);
+    return run_call_quietly(SYS_write, fd, (long)bytes, (long)most, 0);
 }

@@ -169,15 +169,17 @@ EXPORT void *mremap(void *, size_t, size_t, int, ...) __attribute__((alias("__mr
 
 /* --- writing --- */
 
+static long number(long r) { return sys_failed(r) ? (errno = (int)-r, -1) : r; }
+
 static long writes(long nr, long fd, long a, long b, long c)
 {
-    long r = tool_handoff_data.resident ? run_call_quietly(nr, fd, a, b, c) : sys_call4(nr, fd, a, b, c);
-    return sys_failed(r) ? (errno = (int)-r, -1) : r;
+    return number(tool_handoff_data.resident ? run_call_quietly(nr, fd, a, b, c) : sys_call4(nr, fd, a, b, c));
 }
 
 EXPORT __attribute__((weak)) ssize_t __libc_write(int fd, const void *bytes, size_t size)
 {
-    return writes(SYS_write, fd, (long)bytes, (long)size, 0);
+    bool quietly = tool_handoff_data.resident;
+    return number(quietly ? run_write_quietly(fd, bytes, size) : sys_call3(SYS_write, fd, (long)bytes, (long)size));
 }
 EXPORT __attribute__((weak)) ssize_t __write(int, const void *, size_t) __attribute__((alias("__libc_write")));
 EXPORT __attribute__((weak)) ssize_t write(int, const void *, size_t) __attribute__((alias("__libc_write")));
