@@ -48,7 +48,7 @@ struct image_package {
 
 /* --- sections --- */
 
-static Elf_Data *section_data(Elf *elf, const char *name)
+static Elf_Scn *section(Elf *elf, const char *name)
 {
     size_t strings;
     GElf_Shdr head;
@@ -57,10 +57,12 @@ static Elf_Data *section_data(Elf *elf, const char *name)
         const char *its = gelf_getshdr(s, &head) ? elf_strptr(elf, strings, head.sh_name) : NULL;
         if (!its || strcmp(its, name) || head.sh_type == SHT_NOBITS) continue;
         if (head.sh_flags & SHF_COMPRESSED && elf_compress(s, 0, 0) < 0) return NULL;
-        return elf_getdata(s, NULL);
+        return s;
     }
     return NULL;
 }
+
+static Elf_Data *section_data(Elf *elf, const char *name) { return elf_getdata(section(elf, name), NULL); }
 
 static uint32_t word(const uint8_t *at)
 {
@@ -232,16 +234,20 @@ void image_package_unit(image_package *p, Dwarf_Die *skeleton, uint64_t id, Dwar
     close(fd);
 }
 
+/* libdw takes the one or, since elfutils 0.190, the other. */
 static bool copy_sections(image_package *p, Elf *of)
 {
     for (unsigned k = 0; k < COPIES; k++) {
-        Elf_Data *d = section_data(of, copied[k]);
-        if (!d || !d->d_buf) continue;
-        p->sizes[k] = d->d_size;
-        if (!(p->copies[k] = calloc(1, d->d_size + SLOT))) return false;
-        memcpy(p->copies[k], d->d_buf, d->d_size);
-        d->d_buf = p->copies[k];
-        if (k == OF_STRINGS) d->d_size += SLOT;
+        Elf_Scn *s = section(of, copied[k]);
+        Elf_Data *both[] = {elf_getdata(s, NULL), elf_rawdata(s, NULL)};
+        if (!both[0] || !both[1] || !both[0]->d_buf) continue;
+        p->sizes[k] = both[0]->d_size;
+        if (!(p->copies[k] = calloc(1, p->sizes[k] + SLOT))) return false;
+        memcpy(p->copies[k], both[0]->d_buf, p->sizes[k]);
+        for (unsigned d = 0; d < 2; d++) {
+            both[d]->d_buf = p->copies[k];
+            both[d]->d_size = p->sizes[k] + (k == OF_STRINGS ? SLOT : 0);
+        }
     }
     return p->copies[OF_STRINGS] && p->sizes[OF_STRINGS] < UINT32_MAX;
 }

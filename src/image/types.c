@@ -335,6 +335,14 @@ static bool is_of_nullptr(Dwarf_Die *die)
     return name && strstr(name, "nullptr");
 }
 
+bool image_is_only_null(Dwarf_Die *variable)
+{
+    Dwarf_Attribute attr;
+    Dwarf_Die type;
+    return dwarf_attr_integrate(variable, DW_AT_type, &attr) && dwarf_formref_die(&attr, &type) &&
+           dwarf_peel_type(&type, &type) == 0 && dwarf_tag(&type) == DW_TAG_unspecified_type && is_of_nullptr(&type);
+}
+
 static void read_pointer(image *im, Dwarf_Die *die, image_ctype *t)
 {
     t->kind = IMAGE_CTYPE_POINTER;

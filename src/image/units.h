@@ -57,6 +57,9 @@ bool image_is_space(Dwarf_Die *, bool types_too);
 bool image_is_c(Dwarf_Die *unit);
 bool image_is_fortran(Dwarf_Die *unit);
 
+/* types.c: is it of nullptr's type, which has one value? Compilers may say nowhere where that is. */
+bool image_is_only_null(Dwarf_Die *variable);
+
 /* global_names.c: may there be a variable, or an enumerator, of that name outside of procedures? */
 bool image_may_tell_of(image_lines *, const char *name);
 

@@ -45,7 +45,11 @@ static bool locate(reader *r, Dwarf_Die *die, image_variable *v)
         v->offset = value;
         return true;
     }
-    if (!dwarf_attr_integrate(die, DW_AT_location, &attr)) return refuse(r, "it has been optimised away");
+    if (!dwarf_attr_integrate(die, DW_AT_location, &attr)) {
+        v->kind = IMAGE_PLACE_VALUE;
+        v->offset = 0;
+        return image_is_only_null(die) || refuse(r, "it has been optimised away");
+    }
     v->is_for_here = is_list(&attr);
     if (!image_operations(r->im, &attr, r->pc, &ops, &n)) return refuse(r, "it has been optimised away here");
     if (!image_location(r, &attr, ops, n, v)) return false;

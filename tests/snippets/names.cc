@@ -100,11 +100,17 @@ static long chooses(std::nullptr_t none, short space::point::*member, long (deri
 {
     return last + (none == nullptr) + (member == &space::point::y) + (of != nullptr);
 }
+// Nothing is passed for it where the compiler sees all calls: then nobody says where it is.
+__attribute__((noinline, noclone)) static long unpassed(std::nullptr_t gone, int last)
+{
+    asm volatile("");
+    return last + (gone == nullptr);
+}
 static long (*volatile choose)(std::nullptr_t, short space::point::*, long (derived::*)(int), int) = chooses;
 
 int main()
 {
-    long sum = choose(nullptr, &space::point::y, &derived::method, 5);
+    long sum = choose(nullptr, &space::point::y, &derived::method, 5) + unpassed(nullptr, own_static[0]);
     pthread_t t;
     work(&sum);
     pthread_create(&t, nullptr, work, &sum);

@@ -37,6 +37,7 @@ ROWS = (
     ("space::box<long>::get", "static long a; a = held + count * 10000 + add", {"a": 51001}),
     ("derived::method(int)", "static long n; n++", {"n": 2}),
     ("chooses", "static long a, b, c, e; a = none == 0; b = member; c = of.ptr != 0 && of.adj == 0; e = last", {"a": 1, "b": 2, "c": 1, "e": 5}),
+    ("unpassed", "static long a; a = 7 + (gone != 0)", {"a": 7}),
 )
 WRONG = (("hit", "overloaded(1)", b"several of that name"), ("hit", "space::nothing = 1", b"not known"),
          ("hit", "text = 1", b"struct"), ("hit", "unneeded++", b"left out when"), ("hit", "space::point::nothing", b"not known"))
