@@ -82,6 +82,7 @@ static void deliver(run_thread *t)
     uint64_t before = t->ctx.pc;
     inl_lock_release(&run_here.lock);
     run_signal_deliver_pending(t);
+    if (t->ctx.pc == before) jit_join_restart(t); /* only Inlay's own handler has run */
     inl_lock_take(&run_here.lock);
     jit_stops_delivered(t, before);
 }

@@ -67,6 +67,9 @@ static bool interrupted_by_nudge(run_thread *t, void *uc, uint64_t tls_base)
     jit_uc_gate_context(uc, t, tls_base, jit_of(t)->syscall_resume - RUN_SYSCALL_BYTES, &t->ctx);
     run_set_answer(&t->ctx, run_call_made(t, args)); /* its number is where its answer would be */
     jit_join_restart(t);
+    weave_context behind = t->ctx;
+    behind.pc += RUN_SYSCALL_BYTES;
+    run_wait_interrupted(t, &behind);
     redispatch(t, uc, RUN_LEAVE_SIGNAL);
     return true;
 }

@@ -193,6 +193,15 @@ void run_fd_init(void);
 bool run_fd_is_refused(long nr, const uint64_t args[6]); /* the call is on a hidden descriptor */
 void run_fd_seal(void);                                  /* the hidden ones are not handed on by exec */
 
+/* syscall_wait.c: a nudge has interrupted the call that the context is behind, with its registers as they were
+ * (async-signal-safe); it is made again, by what is left of its time. */
+void run_wait_interrupted(run_thread *, const weave_context *);
+long run_wait_on(run_thread *, const long args[6]);
+static inline bool run_is_nudged(const run_thread *t, long answer)
+{
+    return answer == RUN_RESTART && t->pending.present && run_signal_is_nudge(&t->pending.info);
+}
+
 /* quiet.c: a call of Inlay's own that writes. What it writes in vain is no signal for the program. */
 long run_call_quietly(long nr, long a, long b, long c, long d);
 long run_write_quietly(int fd, const void *bytes, size_t size); /* perhaps less of it */

@@ -83,7 +83,10 @@ void run_syscalls_guard(bool on)
 
 long run_pass_args(run_thread *t, long nr, const long args[6])
 {
-    return run_blocking_syscall(&t->pending.present, nr, args);
+    long answer = t->waiting.interrupted ? run_wait_on(t, args) : run_blocking_syscall(&t->pending.present, nr, args);
+    if (run_is_nudged(t, answer)) run_wait_interrupted(t, &t->ctx);
+    else t->waiting.interrupted = false;
+    return answer;
 }
 
 long run_pass(run_thread *t, const weave_context *c)

@@ -158,15 +158,25 @@ class UnderJit(out.Out):
                 answers, status = c.end()
             if (answers, status) != (b"begin\n0 1\n", 0):
                 raise driver.Failed(f"status {status}", answers.decode())
-        with self.started([program], folder) as c:  # what begins anew at each report never ends
+        answers, status = self.reported_until_over([program], folder, b"\n0")
+        if (answers, status) != (b"begin\n0 1\n", 0):
+            raise driver.Failed(f"it does not sleep as long as it is to, status {status}", answers.decode())
+        ways = f"{self.folder}/waits"
+        if not driver.build("dynamic", f"{HERE}/waits.c", ways):
+            answers, status = self.reported_until_over([ways, "poll", "2"], folder, b"\nover\n")
+            if status or b"EINTR" in answers or b"poll 0 -" not in answers:
+                raise driver.Failed(f"status {status}", answers.decode())
+
+    def reported_until_over(self, command, folder, over):
+        """What begins anew at each report never ends."""
+        with self.started(command, folder) as c:
             c.has_answered(1)
             end = time.monotonic() + live.LIMIT
-            while c.process.poll() is None:
+            while over not in c.answers() and c.process.poll() is None:
                 if time.monotonic() > end:
-                    raise driver.Failed("it sleeps for as long as there are reports")
+                    raise driver.Failed("it waits for as long as there are reports", c.answers().decode())
                 subprocess.run([self.inlay, "report", str(c.process.pid)], capture_output=True, env=driver.ENVIRONMENT)
-            if c.end() != (b"begin\n0 1\n", 0):
-                raise driver.Failed("it does not sleep as long as it is to", *map(repr, c.end()))
+            return c.end()
 
     def cycles(self, times):
         """Tools come and go under a program that is never at rest and checks itself."""
