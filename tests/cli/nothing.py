@@ -52,7 +52,7 @@ def good(parameter):
     """An argument that is none of the mistakes."""
     if "(*" in parameter or "inlay_reader" in parameter:
         return "(void *)each"
-    if parameter.startswith("inlay_expr"):
+    if parameter.startswith("inlay_expr") and "*" not in parameter:
         return "v_expr"
     if "*" in parameter:
         of = re.sub(r"\bconst\b", "", parameter[:parameter.rindex("*")]).strip()
