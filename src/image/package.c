@@ -234,7 +234,7 @@ void image_package_unit(image_package *p, Dwarf_Die *skeleton, uint64_t id, Dwar
     close(fd);
 }
 
-/* libdw takes the one or, since elfutils 0.190, the other. */
+/* Which of the two libdw takes depends on its release. */
 static bool copy_sections(image_package *p, Elf *of)
 {
     for (unsigned k = 0; k < COPIES; k++) {

@@ -22,8 +22,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define BIT(signo) (1ull << ((signo)-1))
-
 static uint64_t waiting(void)
 {
     uint64_t set = 0;
@@ -35,7 +33,7 @@ static uint64_t waiting(void)
 static void take_back(int signo, bool before)
 {
     static const struct timespec now = {0, 0};
-    uint64_t set = BIT(signo);
+    uint64_t set = RUN_BIT(signo);
     siginfo_t info;
     if (sys_call4(SYS_rt_sigtimedwait, (long)&set, (long)&info, (long)&now, sizeof set) != signo) return;
     long pid = sys_call0(SYS_getpid);
@@ -58,8 +56,8 @@ long run_call_quietly(long nr, long a, long b, long c, long d)
     if (!may_take_back()) return sys_call4(nr, a, b, c, d);
     uint64_t mask = run_kernel_mask_all(), before = waiting();
     long r = sys_call4(nr, a, b, c, d);
-    if (r == -EPIPE) take_back(SIGPIPE, before & BIT(SIGPIPE));
-    if (r == -EFBIG) take_back(SIGXFSZ, before & BIT(SIGXFSZ));
+    if (r == -EPIPE) take_back(SIGPIPE, before & RUN_BIT(SIGPIPE));
+    if (r == -EFBIG) take_back(SIGXFSZ, before & RUN_BIT(SIGXFSZ));
     run_kernel_mask_set(mask);
     return r;
 }

@@ -54,6 +54,13 @@ static void begin(run_thread *t, const weave_context *c, int64_t until)
     run_args(c, w->args);
 }
 
+static int64_t left_of(const run_waiting *w, int64_t now) { return w->until > now ? w->until - now : 0; }
+
+static struct timespec as_timespec(int64_t span)
+{
+    return (struct timespec){.tv_sec = span / NANO, .tv_nsec = span % NANO};
+}
+
 /* --- sleeps --- */
 
 /* Argument `at` is how long; the one behind it where the kernel is to tell what was left when a signal came. */
@@ -64,15 +71,12 @@ static long sleeps(run_thread *t, const weave_context *c, unsigned at, clockid_t
     if (t->filters || !read_span(run_arg(c, at), &span)) return run_pass(t, c);
     const int64_t now = time_of(clock);
     begin(t, c, now + span);
-    const run_waiting here = t->waiting;
-    const int64_t left = here.until > now ? here.until - now : 0;
-    const struct timespec whole = {.tv_sec = left / NANO, .tv_nsec = left % NANO};
+    const struct timespec whole = as_timespec(left_of(&t->waiting, now));
     struct timespec rest = {0};
     for (unsigned i = 0; i < 6; i++) args[i] = (long)run_arg(c, i);
     args[at] = (long)&whole;
     if (args[at + 1]) args[at + 1] = (long)&rest;
     const long answer = run_pass_args(t, run_number(c), args);
-    t->waiting = here;
     t->waiting.interrupted = run_is_nudged(t, answer);
     const bool told = answer != -EINTR || !args[at + 1] || run_write(run_arg(c, at + 1), &rest, sizeof rest);
     return told ? answer : -EFAULT;
@@ -138,8 +142,8 @@ long run_wait_on(run_thread *t, const long args[6])
     run_args(c, asked);
     if (!is_same(&t->waiting, c) || !read_place(nr, asked, &place, &span))
         return run_blocking_syscall(&t->pending.present, nr, args);
-    const int64_t now = time_of(CLOCK_MONOTONIC), left = t->waiting.until > now ? t->waiting.until - now : 0;
-    const struct timespec rest = {.tv_sec = left / NANO, .tv_nsec = left % NANO};
+    const int64_t left = left_of(&t->waiting, time_of(CLOCK_MONOTONIC));
+    const struct timespec rest = as_timespec(left);
     memcpy(with, args, sizeof with);
     with[place->at] = place->is_number ? (left + MILLI - 1) / MILLI : (long)&rest;
     return run_blocking_syscall(&t->pending.present, nr, with);

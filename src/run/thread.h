@@ -79,7 +79,7 @@ typedef struct run_call {
     uint64_t begin_sp, sp; /* the stack pointer with which it begins, and comes back */
 } run_call;
 
-/* A call that sleeps for a span of time (syscall_wait.c), which ends at `until`, in nanoseconds of its clock. */
+/* A call that waits for a span of time (syscall_wait.c), which ends at `until`, in nanoseconds of its clock. */
 typedef struct run_waiting {
     bool interrupted; /* by a nudge: the same call goes on */
     uint64_t pc, sp, args[6];

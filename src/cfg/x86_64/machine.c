@@ -70,7 +70,8 @@ static uint32_t constant_at(const isa_insn *in, unsigned at)
     return value;
 }
 
-static bool in_text(const cfg_work *w, uint64_t addr) { return addr - w->low < w->high - w->low; }
+/* Regions may lie apart. */
+static bool in_span_of_text(const cfg_work *w, uint64_t addr) { return addr - w->low < w->high - w->low; }
 
 /* The address of something in the text that the instruction itself holds. */
 static bool holds_address(const cfg_work *w, const isa_insn *in, uint64_t *at)
@@ -78,7 +79,7 @@ static bool holds_address(const cfg_work *w, const isa_insn *in, uint64_t *at)
     if (in->bits & ISA_BIT_PCREL_MEM) *at = in->target;
     else if (w->fixed && in->imm_len == 4) *at = constant_at(in, in->imm_at);
     else return false;
-    return in_text(w, *at);
+    return in_span_of_text(w, *at);
 }
 
 /* Along a straight run of instructions: does this one read or write by a register that has got the address of something
@@ -96,7 +97,7 @@ static bool uses_address(const cfg_work *w, const isa_insn *in, cfg_trail *trail
     if (by && s.sem == SEM_LEA) gets = *at;
     trail->known &= ~cfg_insn_writes(w, in);
     bool address = s.sem == SEM_LEA ? holds || by : s.sem == SEM_MOV && holds && !s.has_mem;
-    if (address && in_text(w, gets) && s.dst.kind == ISA_OPERAND_REG && s.dst.reg < 64) {
+    if (address && in_span_of_text(w, gets) && s.dst.kind == ISA_OPERAND_REG && s.dst.reg < 64) {
         trail->value[s.dst.reg] = gets;
         trail->known |= 1ull << s.dst.reg;
     }

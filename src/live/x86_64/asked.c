@@ -3,6 +3,7 @@
  * makes all blocking calls (the C library's, since glibc 2.41) it has got the number as an argument, which is on its
  * stack still, or on its caller's: then whatever the registers hold must be arguments of such a call as well. */
 #include "live/remote.h"
+#include "run/x86_64/abi.h"
 
 #include <linux/futex.h>
 #include <poll.h>
@@ -10,7 +11,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-enum { MOV_EAX = 0xb8, MOV_BYTES = 5, SYSCALL_BYTES = 2, STACK_WORDS = 16 };
+enum { MOV_EAX = 0xb8, MOV_BYTES = 5, STACK_WORDS = 16 };
 
 static bool is_readable(remote *r, uint64_t at, size_t size)
 {
@@ -84,7 +85,7 @@ long remote_asked_for(remote *r)
 {
     uint8_t code[MOV_BYTES] = {0};
     int32_t nr;
-    remote_read(r, r->regs.rip - SYSCALL_BYTES - MOV_BYTES, code, sizeof code, &(inl_error){0});
+    remote_read(r, r->regs.rip - RUN_SYSCALL_BYTES - MOV_BYTES, code, sizeof code, &(inl_error){0});
     memcpy(&nr, code + 1, sizeof nr);
     return *code == MOV_EAX ? nr : on_stack(r);
 }
