@@ -104,8 +104,8 @@ class UnderJit(out.Out):
         if (answers, status) != (here, ended):
             raise driver.Failed(f"status {status}, here {ended}", *here.decode(errors="replace").splitlines()[-30:])
 
-    def join(self, tool, pid, *options, status=0):
-        done = subprocess.run([self.inlay, "run", *options, "--attach", str(pid), tool], capture_output=True, text=True,
+    def join(self, tool, pid, *options, status=0, by=()):
+        done = subprocess.run([*by, self.inlay, "run", *options, "--attach", str(pid), tool], capture_output=True, text=True,
                               timeout=live.LIMIT, env=driver.ENVIRONMENT)
         if done.returncode != status:
             raise driver.Failed(f"run --attach ended with {done.returncode}", done.stderr[-600:])
@@ -356,14 +356,16 @@ class UnderJit(out.Out):
                 raise driver.Failed("it does not go on")
 
     def crowded(self):
-        """A process that has reserved what tools lie in: one lies elsewhere, can be found there, and takes nothing along."""
+        """A process that has reserved what tools lie in: one lies elsewhere, can be found there, and takes nothing along.
+        Nothing is at chance addresses: whoever brings the tool lies where the process has something as well."""
+        exact = ("setarch", "-R")
         folder, program = driver.fresh(f"{self.folder}/crowded"), f"{self.folder}/reserves"
         driver.build("dynamic", f"{HERE}/../samples/reserves.c", program, "-D_GNU_SOURCE")
-        with live.Conversation([program, "eight"], folder) as c:
+        with live.Conversation([*exact, program, "eight"], folder) as c:
             c.has_answered(1)
             for _ in range(2):
-                self.join("bbcount", c.process.pid, "-o", f"{folder}/report")
-                self.join("null", c.process.pid, status=1)
+                self.join("bbcount", c.process.pid, "-o", f"{folder}/report", by=exact)
+                self.join("null", c.process.pid, status=1, by=exact)
                 self.inside("detach", c.process.pid)
                 self.reported(folder)
             c.say("and?")

@@ -35,6 +35,7 @@ import glob
 import os
 import queue
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -103,7 +104,7 @@ def unit_tests(build, names):
 
 def command(test, folder):
     """What to build, in which build folder, and what to run for a test, in a copy of the tree."""
-    stage, *words = test.split()
+    stage, *words = shlex.split(test)
     build, cross = f"{folder}/build", f"{folder}/build-aarch64"
     scripts = f"{folder}/tests"
     if stage == "unit":
