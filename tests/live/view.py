@@ -29,6 +29,7 @@ CHAIN = ["deep::chain::leaf", "deep::chain::middle", "outer", "main"]
 # What is said: frames that are seen, the innermost first; how it goes on.
 PLACES = {
     "read": (["read", "read_on", *CHAIN], None),
+    "ask": (["syscall", "ask", *CHAIN], None),
     "spin": (["spin", *CHAIN], WAKE),
     "suspend": (["sigsuspend", "suspend", *CHAIN], WAKE),
     "wait": (["wait4", "wait_for_child", *CHAIN], "child"),

@@ -1,6 +1,7 @@
 /* Stands in some place until it is told to go on, for whoever looks at its stack: at commands on standard input
  *
  *     read      at the end of a chain of calls, in a system call; until the next line
+ *     ask       likewise, in one whose number only the process knows
  *     spin      in a loop; until SIGUSR2, as are the following
  *     suspend   in a system call with another mask of signals
  *     wait      for a child, until that ends
@@ -14,6 +15,7 @@
 #include <cstring>
 #include <pthread.h>
 #include <stdexcept>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +41,13 @@ static APART void read_on()
     char line[64];
     if (read(0, line, sizeof line) < 0) perror("read");
     sum = sum + 5;
+}
+
+static APART void ask()
+{
+    char line[64];
+    if (syscall(SYS_read, 0, line, sizeof line) < 0) perror("read");
+    sum = sum + 9;
 }
 
 static APART void suspend()
@@ -67,6 +76,7 @@ struct chain {
     APART void leaf(int n) const
     {
         if (!strcmp(what, "read")) read_on();
+        else if (!strcmp(what, "ask")) ask();
         else if (!strcmp(what, "spin")) spin();
         else if (!strcmp(what, "suspend")) suspend();
         else if (!strcmp(what, "wait")) wait_for_child();
