@@ -18,7 +18,7 @@ static void tick(int) { ticks = ticks + 1; }
 extern "C" __attribute__((noinline)) long work(long n, double by)
 {
     double sum = 0;
-    for (volatile long i = 0; i < n; i++) sum += (double)i * by;
+    for (volatile long i = 0; i < n; i = i + 1) sum += (double)i * by;
     own++;
     return (long)sum;
 }
@@ -77,7 +77,7 @@ static long with_leaps()
 {
     static volatile long sum, i;
     leaping = true;
-    for (i = 0; i < 3000; i++) {
+    for (i = 0; i < 3000; i = i + 1) {
         if (setjmp(back) == 0) poked(i);
         else leap(1);
         sum += i;

@@ -139,7 +139,7 @@ static void calls()
 static void leaves()
 {
     volatile int jumps = 0, caught = 0;
-    for (volatile int i = 1; i <= 3000; i++) {
+    for (volatile int i = 1; i <= 3000; i = i + 1) {
         int value = setjmp(here);
         if (value == 0) jump(i);
         jumps = jumps + (value == i);
@@ -209,7 +209,7 @@ static void *goes_deep(void *n) { return (void *)deep((long)n); }
 static void leave_deep(long n)
 {
     pthread_t id;
-    for (volatile int i = 0; i < 5; i++) {
+    for (volatile int i = 0; i < 5; i = i + 1) {
         bottom = LEAPS;
         if (!setjmp(here)) deep(n);
         bottom = THROWS;

@@ -142,7 +142,7 @@ static void the_kernel_answers_the_same(void **state)
         }
         assert_int_equal(one_kills, dies);
     }
-    assert_in_range(taken, FILTERS / 2, FILTERS);
+    assert_true(taken >= FILTERS / 2 && taken <= FILTERS);
 }
 
 static void what_it_looks_at_is_told(void **state)
