@@ -3,7 +3,8 @@
  *
  *     inlay run ./drcov -o ls.drcov -- ls
  *
- * A block leaves a byte when it runs; nothing is counted and nothing called. */
+ * A block leaves a byte when it runs; nothing is counted and nothing called. Under the JIT one of more than 256
+ * instructions is several, side by side. */
 #include <inlay.h>
 
 #include <inttypes.h>

@@ -8,7 +8,8 @@
  *
  * It needs the image in which `malloc` is (libc.so.6, or a static program) to be instrumented. What an allocator's
  * procedures call of each other is not shown, nor what they jump to last: realloc(0, n) is one line, though malloc
- * does the work and returns for it. A call is told by where its return address lies on the stack. */
+ * does the work, or what that jumps to in its turn, and returns for it. A call is told by where its return address
+ * lies on the stack: each return of the image is compared with that, which takes no routine. */
 #include <inlay.h>
 
 #include <inttypes.h>
@@ -54,9 +55,8 @@ static void leave(pending *p, uint64_t stack)
     if (stack == p->stack) p->left = true;
 }
 
-static void returns(pending *p, uint64_t stack, uint64_t result)
+static void returns(pending *p, uint64_t result)
 {
-    if (stack != p->stack) return;
     p->stack = 0;
     if (p->kind == 3) return;
     inlay_lock(&shared->lock);
@@ -72,14 +72,17 @@ static void image_loaded(inlay_image *image, void *arg)
 {
     (void)arg;
     if (!inlay_image_proc_named(image, "calloc") || !inlay_image_proc_named(image, "free")) return;
+    inlay_expr mine = inlay_local_address(calls), stack = inlay_stack_pointer(), under_way = inlay_load(mine, 8);
     for (unsigned kind = 0; kind < 4; kind++) {
         inlay_proc *p = inlay_image_proc_named(image, names[kind]);
         if (!p) continue;
-        inlay_expr mine = inlay_local_address(calls), stack = inlay_stack_pointer(), which = inlay_const(kind);
+        inlay_expr which = inlay_const(kind);
         inlay_insert(inlay_proc_entry(p), inlay_call(enter, mine, stack, which, inlay_argument(0), inlay_argument(1)));
         inlay_insert(inlay_proc_exit(p), inlay_call(leave, mine, stack));
-        inlay_insert(inlay_proc_return(p), inlay_call(returns, mine, stack, inlay_return_value()));
     }
+    inlay_expr over = inlay_call(returns, mine, inlay_return_value());
+    for (inlay_proc *p = inlay_image_proc_first(image); p; p = inlay_proc_next(p))
+        inlay_insert(inlay_proc_return(p), inlay_if(inlay_binary(INLAY_EQ, under_way, stack), over, NULL));
 }
 
 int main(int argc, char **argv)

@@ -24,7 +24,7 @@ inlay_insn *inlay_block_first(inlay_block *);
 inlay_insn *inlay_block_last(inlay_block *);
 inlay_proc *inlay_block_proc(const inlay_block *);   /* NULL: unknown code */
 inlay_image *inlay_block_image(const inlay_block *); /* NULL: not in a file */
-bool inlay_block_is_head(const inlay_block *);       /* false: a further part of a long block (jit) */
+bool inlay_block_is_head(const inlay_block *);       /* false: a further part of one of over 256 instructions (jit) */
 bool inlay_block_wanted(const inlay_block *);        /* by --image and --proc */
 
 #ifdef __cplusplus

@@ -175,14 +175,43 @@ static bool ends_checked(const isa_insn *in)
     return jit.now.run.insn_count == JIT_CHECKED_INSNS || in->bits & ISA_BIT_UNKNOWN || isa_writes_memory(jit.isa, in);
 }
 
+typedef struct lengths { /* instructions of a run, of its first block, and blocks, at most */
+    unsigned insns, first, blocks;
+} lengths;
+
+static lengths longest(void)
+{
+    lengths m = {.insns = limit(jit.options.max_block_insns, DEFAULT_INSNS, JIT_MAX_INSNS),
+                 .first = limit(jit.options.max_block_insns, JIT_MAX_INSNS, JIT_MAX_INSNS),
+                 .blocks = limit(jit.options.max_blocks, DEFAULT_BLOCKS, JIT_MAX_BLOCKS)};
+    if (jit.options.stress & JIT_STRESS_ONE_BLOCK) m.blocks = 1;
+    if (jit.now.build.once || jit.now.build.step) m.insns = m.first = m.blocks = 1;
+    if (jit.now.build.most) m.insns = m.first = jit.now.build.most;
+    return m;
+}
+
+static bool has_room(const lengths *m)
+{
+    return jit.now.run.insn_count < (jit.now.run.block_count > 1 ? m->insns : m->first);
+}
+
+/* A run ends before a block for which it has no room, so that blocks are shown whole wherever a run begins. The last
+ * instruction that stays; NULL: the run is that block. */
+static weave_insn *without_last_block(void)
+{
+    if (jit.now.run.block_count < 2 || jit.now.build.checked) return NULL;
+    unsigned first = jit.now.blocks[--jit.now.run.block_count].first;
+    jit_extent *x = &jit.now.extents[jit.now.extent_count - 1];
+    x->high = jit.now.insns[first].in.addr;
+    jit.now.extent_count -= x->low == x->high;
+    jit.now.run.insn_count = first;
+    return &jit.now.insns[first - 1];
+}
+
 /* Fills `run`. False: nothing executable at `app`. */
 static bool build_run(uint64_t app, bool continues)
 {
-    unsigned max_insns = limit(jit.options.max_block_insns, DEFAULT_INSNS, JIT_MAX_INSNS);
-    unsigned max_blocks = limit(jit.options.max_blocks, DEFAULT_BLOCKS, JIT_MAX_BLOCKS);
-    if (jit.options.stress & JIT_STRESS_ONE_BLOCK) max_blocks = 1;
-    if (jit.now.build.once || jit.now.build.step) max_insns = max_blocks = 1;
-    if (jit.now.build.most) max_insns = jit.now.build.most;
+    const lengths most = longest();
     jit.now.build.checked = jit.now.build.done = false;
     jit.now.build.section = jit_section_at(app);
     jit.now.source_size = 0;
@@ -193,20 +222,22 @@ static bool build_run(uint64_t app, bool continues)
     jit.now.run = (weave_run){
         .isa = jit.isa, .arena = &jit.now.arena, .insns = jit.now.insns, .blocks = jit.now.blocks};
     jit.now.extent_count = 0;
-    while (jit.now.run.insn_count < max_insns && stays(r.at) && !(last && jit_stops_at(r.at)) && fetch_insn(&r) &&
+    while (has_room(&most) && stays(r.at) && !(last && jit_stops_at(r.at)) && fetch_insn(&r) &&
            !begins_checked(&was_checked)) {
         if (between) begin_block(r.at, last || !continues);
         last = commit_insn(&r);
         between = last->in.flow != ISA_FLOW_NEXT;
         if (!between && ends_checked(&last->in)) break;
         if (!between) continue;
-        uint64_t next = after_block(last, r.at, max_blocks);
+        uint64_t next = after_block(last, r.at, most.blocks);
         jit.now.build.cut = false;
         if (!next) return true;
         r.at = next;
     }
-    jit.now.build.cut = !between;
-    if (last && between) last->elided = 0;
+    weave_insn *kept = !between && !has_room(&most) ? without_last_block() : NULL;
+    if (kept) last = kept;
+    jit.now.build.cut = !between && !kept;
+    if (last && !jit.now.build.cut) last->elided = 0;
     return last != NULL;
 }
 

@@ -293,7 +293,8 @@ static void refuse_nothing(const attacher *a)
     if (moved || !left || !rewriter_needs_tool(r)) return;
     for (size_t k = 0; k < r->count; k++) rewriter_say_left(&r->images[k]);
     tool_fail(TOOL_EXIT_FAILED, "cannot %s: nothing in process %d can be instrumented; %s", a->doing, a->process.pid,
-              a->fresh ? "run it without --engine=live" : "the JIT engine instruments all code (inlay run --attach PID TOOL)");
+              a->fresh ? "run it without --engine=live"
+                       : "the JIT engine instruments all code (inlay run --attach PID TOOL)");
 }
 
 /* A tool's answer lacks what these would have told. */

@@ -159,9 +159,12 @@ static const char exit_with_0[] = "exit with status 0", has_ended[] = "has ended
 static bool is_around(const char *proc)
 {
     static const char *const names[] = {"exit", "_exit", "__run_exit_handlers", "_start"};
+    static const char *const begins[] = {"__libc_start_", "__assert_", "__libc_message"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(proc, names[i])) return true;
-    return !strncmp(proc, "__libc_start_", 13) || !strncmp(proc, "__assert_", 9);
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        if (!strncmp(proc, begins[i], strlen(begins[i]))) return true;
+    return false;
 }
 
 /* The innermost frame of the tool's own sources; none: the innermost of which something is known; `count`: none is

@@ -10,6 +10,7 @@ and at the end N passed, N failed.
 """
 
 import collections
+import difflib
 import glob
 import os
 import re
@@ -97,6 +98,28 @@ TOOLS = {
 
 
 TRANSLATED = {"sampling"}  # what it does only the JIT can: tests/cli/versions.py
+
+
+# A block of 200 instructions behind some that are short, and a way into its middle: superblocks end everywhere.
+LONG = r"""#include <stdio.h>
+int main(void)
+{
+    unsigned sum = 1, times = 9;
+    __asm__ volatile("1: add %1, %0; test $1, %0; jz 2f; add $3, %0; 2: test $2, %0; jz 3f; add $5, %0\n"
+                     "3: .rept 60; add $7, %0; .endr\n4: .rept 137; rol $3, %0; .endr\n"
+                     "dec %1; jz 6f; test $1, %1; jz 1b; test $2, %1; jz 4b; jmp 3b\n6:" : "+r"(sum), "+r"(times) : : "cc");
+    printf("%u\n", sum);
+    return 0;
+}
+"""
+
+
+def long_block(folder):
+    path = f"{folder}/long"
+    with open(f"{path}.c", "w", encoding="utf-8") as f:
+        f.write(LONG)
+    done = driver.run(["cc", "-O1", f"{path}.c", "-o", path], LIMIT)
+    return [path] if not done.status else None
 
 
 def programs(folder, samples):
@@ -206,12 +229,19 @@ class Example:
             raise Failed("not the branches that hang on each character", *here[:9])
         # Under the JIT the tool is there before the dynamic linker is.
         good = here[-len(there):] == there and len(there) > 3 if self.tool == "calltrace" else here == there
+        if self.tool == "calltrace" and program in LOOSE: good = mostly_within(here, there)
         if not (good or (program in LOOSE and are_alike(here, there))):
             raise Failed("the engines differ", *[str(x)[:150] for x in first_difference(here, there)])
 
 
 def are_alike(a, b):
     return abs(len(a) - len(b)) <= len(a) * 0.1
+
+
+def mostly_within(a, b):
+    """The second one in the first one, in order: what is before the tool is there, and in the vdso, is in one alone."""
+    common = difflib.SequenceMatcher(None, a, b, False).get_matching_blocks()
+    return len(b) > 3 and sum(m.size for m in common) >= len(b) * 0.9
 
 
 def first_difference(a, b):
@@ -229,6 +259,9 @@ def main():
         results.count("all of them", [] if names == sorted(TOOLS) else [f"{set(names) ^ set(TOOLS)}"])
         for k, tool in enumerate(names):
             work = [n for i, n in enumerate(here) if options.all or n == "sample" or (i + k) % 3 == 0]
+            if tool == "drcov":
+                here["long"] = long_block(results.folder)
+                work.append("long")
             if not any(driver.chosen(f"{tool} {n}", options) for n in work):
                 continue
             example = Example(options, results.folder, tool)

@@ -92,6 +92,7 @@ def switch_source(cases):
 def compilers():
     # Where it mends erratum 843419 the linker puts pages of padding into the text.
     gcc = [PREFIX + 'gcc', '-mno-fix-cortex-a53-843419']
+    gcc.append('-fjump-tables') # newer ones have none at -O0 unless asked
     for option in ('-O0', '-O1', '-O2', '-O3', '-Os'):
         yield 'gcc ' + option, [*gcc, '-static', option]
         yield 'gcc ' + option + ' -fPIC', [*gcc, '-static', option, '-fPIC']
