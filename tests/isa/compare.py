@@ -36,8 +36,8 @@ int main(int argc, char **argv)
 }
 '''
 # What newer disassemblers call some of them.
-# Newer than the tables: leaves a transaction; compares and branches. Code with them is left alone.
-NEWER_BRANCH = re.compile(r'tcancel|cb[bh]?(gt|ge|hi|hs|eq|ne|lt|lo)\b')
+# Newer than the tables: leaves a transaction, or a world; returns; compares and branches. Code with them is left alone.
+NEWER_BRANCH = re.compile(r'tcancel|tchange[bf]|reta[ab]sppc|cb[bh]?(gt|ge|hi|hs|eq|ne|lt|lo)\b')
 NEWER = {'gcspopcx': 'sys', 'gcspopm': 'sysl', 'gcspopx': 'sys', 'gcspushm': 'sys', 'gcspushx': 'sys', 'gcsss1': 'sys',
          'gcsss2': 'sysl', 'rprfm': 'prfm', 'smstart': 'msr', 'smstop': 'msr'}
 SYSTEM = ('mrs', 'msr', 'dmb', 'dsb', 'isb', 'clrex', 'prfm', 'prfum', 'sys', 'sysl', 'bti')
