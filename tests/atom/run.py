@@ -116,8 +116,9 @@ def dyn(place, engine):
     got = place.result("dyn", "sample", engine)
     need(got == "607 bytes allocated in 4 pieces, 600 freed\n", got)
     got = place.result("dyn", "sample_static", engine)
-    m = re.fullmatch(r"(\d+) bytes allocated in (\d+) pieces, 600 freed\n", got)
-    need(m and int(m[1]) >= 607 and int(m[2]) >= 4, got)
+    m = re.fullmatch(r"(\d+) bytes allocated in (\d+) pieces, (\d+) freed\n", got)
+    # Besides the program's the C library's own, of which newer ones give some back.
+    need(m and int(m[1]) >= 607 and int(m[2]) >= 4 and 600 <= int(m[3]) <= int(m[1]) - 7, got)
 
 
 def memory(place, engine):

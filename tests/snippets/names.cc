@@ -98,7 +98,7 @@ static void *work(void *p)
 // Pointers to members: where one lies; of a method its address, and what is added to `this`.
 static long chooses(std::nullptr_t none, short space::point::*member, long (derived::*of)(int), int last)
 {
-    return last + (none == nullptr) + (member == &space::point::y) + (of != nullptr);
+    return last + (none == nullptr) + (member == &space::point::y) + (of == &derived::method); /* both its halves */
 }
 // Nothing is passed for it where the compiler sees all calls: then nobody says where it is.
 __attribute__((noinline, noclone)) static long unpassed(std::nullptr_t gone, int last)

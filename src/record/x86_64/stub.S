@@ -300,7 +300,7 @@ gap = 0
         lea     56\more+gap(%rbp), %rdx
         call    record_quickly
         vectors movaps_in
-        test    %eax, %eax
+        test    %al, %al            /* a bool: the rest of rax is anything */
         jnz     9f
 7:      lea     -64(%rbp), %rsp
         and     $-16, %rsp
