@@ -144,6 +144,9 @@ const cfg_table *cfg_table_at(const cfg_program *, uint64_t jump);
 bool cfg_text_stretch(const cfg_program *, size_t i, uint64_t *addr, uint64_t *end);
 /* False: a procedure of another image that is known, by its name, never to return. */
 bool cfg_name_returns(const char *name);
+/* What -pg has each procedure call (with -mfentry as its first instruction): it returns and never throws.
+ * NULL-terminated. */
+extern const char *const cfg_call_counters[];
 /* When the walk that told which edges lead back met a block of those of one procedure or more, and the last one that it
  * met from there: an edge leads back from where its target's numbers hold its origin's. False: no memory. */
 typedef struct cfg_loop_order {

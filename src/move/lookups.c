@@ -227,10 +227,9 @@ static bool asks_piece(const move_work *w, uint32_t proc)
 /* A C library of its own has these counters too, for others. */
 static bool is_profiled(image *im)
 {
-    static const char *const counters[] = {"mcount", "_mcount", "__mcount", "__fentry__"};
-    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
-        if (image_has_dynamic(im, counters[i], false) ||
-            (image_symbol(im, counters[i], NULL, NULL) && !image_has_dynamic(im, counters[i], true)))
+    for (const char *const *name = cfg_call_counters; *name; name++)
+        if (image_has_dynamic(im, *name, false) ||
+            (image_symbol(im, *name, NULL, NULL) && !image_has_dynamic(im, *name, true)))
             return true;
     return false;
 }

@@ -14,6 +14,7 @@
 #include "object/file.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char no_room_entry[] = "there is no room for a jump at its entry";
 static const char no_room_exit[] = "there is no room for a jump at one of its exits";
@@ -198,13 +199,28 @@ static void change(object_plan *p, uint32_t b, uint64_t from)
     inl_vec_push(&p->undo, b);
 }
 
+/* A call that -pg has put in (and -mfentry at the very begin). */
+static bool counts_calls(const object_plan *p, const isa_insn *in)
+{
+    const object_file *o = p->o;
+    uint64_t offset;
+    uint32_t section = object_section_at(o, in->addr, &offset);
+    const Elf64_Rela *r = section ? object_rela_in(&o->sections.items[section], offset, offset + in->len) : NULL;
+    const uint32_t symbol = r ? (uint32_t)ELF64_R_SYM(r->r_info) : 0;
+    if (!symbol || symbol >= o->symbols.count) return false;
+    const char *name = (const char *)o->strings.data + o->symbols.items[symbol].s.st_name;
+    const char *const *counter = cfg_call_counters;
+    while (*counter && strcmp(name, *counter)) counter++;
+    return *counter;
+}
+
 /* What throws is not displaced out of the exception table's sight: a call that it catches, or does not name (then
  * nothing may pass); another instruction that it catches, since a handler of signals may throw. */
 static bool may_move_thrower(const object_plan *p, const cfg_block *b, const isa_insn *in)
 {
     const image_unwind_range *r = image_unwind_at(p->o->im, b->addr);
     bool call = in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_CALL_IND;
-    if (!r || !r->lsda || (!call && !p->o->isa->may_fault(in))) return true;
+    if (!r || !r->lsda || (call ? counts_calls(p, in) : !p->o->isa->may_fault(in))) return true;
     image_lsda l = {0};
     bool named = false, caught = false;
     if (!image_lsda_read(p->o->im, r->lsda, r->addr, &l)) caught = true;

@@ -648,7 +648,7 @@ def tests(t, results):
     yield "processes", lambda: check_processes(t)
     yield "library", lambda: check_library(t)
     for flags in (["-O0"], ["-O2"], ["-O1", "-fPIC"], ["-O2", "-fcf-protection", "-gz"], ["-Os"], ["-Os", "-ffunction-sections"],
-                  ["-O2", "-fpatchable-function-entry=8,4"], ["-O2", "-pg"], ["-O2", "-fsanitize=address,undefined"],
+                  ["-O2", "-fpatchable-function-entry=8,4"], ["-O2", "-pg"], ["-O2", "-pg", "-mfentry"], ["-O2", "-fsanitize=address,undefined"],
                   ["-O1", "-mindirect-branch=thunk", "-mfunction-return=thunk", "-fcf-protection=none"]):
         yield f"readers {' '.join(flags)}", lambda f=flags: check_readers(t, f, "g++")
     yield "readers clang", lambda: check_readers(t, ["-O2"], "clang++")
