@@ -117,24 +117,24 @@ class Subject:
 
     def rewrite(self, tool, folder):
         base = os.path.basename(self.program)
-        if self.is_library:
-            driver.rewrite(self.place.inlay, [tool, self.program, "--with-libs", folder], LIMIT)
-        else:
-            driver.rewrite(self.place.inlay, [tool, self.program, "-o", f"{folder}/{base}"], LIMIT)
-        return f"{folder}/{base}"
+        to = ["--with-libs", folder] if self.is_library else ["-o", f"{folder}/{base}"]
+        return f"{folder}/{base}", driver.rewrite(self.place.inlay, [tool, self.program, *to], LIMIT)
 
     def file(self, program):
         return f"{os.path.dirname(program)}/librebuilt.so" if self.is_library else program
 
     def check(self, tool, step):
         folder = driver.fresh(f"{self.place.root}/{self.name}/{tool}-{step}".replace(" ", "_"))
-        program = self.rewrite(tool, folder)
+        program, said = self.rewrite(tool, folder)
         native, before = (self.place.outcome(self.argv, p) for p in (self.program, program))
         self.place.compare((native[0], before[1]), before)
         if tool != "null" and not before[1]:
             raise Failed("it reports nothing")
         self.place.rebuild(REBUILDS[step], self.file(program))
-        self.place.compare(before, self.place.outcome(self.argv, program))
+        # Where rewriting warns of it: newer linkers leave no room at a static program's front, and elfutils clears what
+        # no section holds.
+        if "strip and objcopy would damage it" not in said or not step.startswith("eu-strip"):
+            self.place.compare(before, self.place.outcome(self.argv, program))
         shutil.rmtree(folder)
 
     def results(self):
