@@ -76,7 +76,8 @@ def check(t, engine, name, need):
     listed = ";".join(patterns)
     recording = s.record(engine, [name], ["-A", listed, "-R", listed], status=3 if suffix == "go" else 0, names=patterns)
     found = []
-    for c in (call for thread in t.json("list", recording) for call in thread["calls"]):
+    calls = (call for thread in t.json("list", recording) for call in thread["calls"])
+    for c in sorted(calls, key=lambda call: call["start_ns"]):  # Go's threads take over from one another
         short = re.sub(r"^.*" + re.escape(space + separator), "", c["name"]).replace("(*point)", "point")
         short = re.sub(r"::h[0-9a-f]{16}$", "", short)
         again = found and suffix == "go" and (short, c.get("arguments")) == (found[-1][0], found[-1][1].get("arguments"))
