@@ -7,6 +7,7 @@
  * that makes it, to all of the command's, or to PID. How many steps have begun is written to FILE, and behind it what
  * the 8 bytes at ADDRESS were in PID just before: -1: none were there. The command's status is this one's, 137 where a
  * signal has ended it. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
