@@ -490,7 +490,10 @@ inl_status live_find_images(live_process *p, module_set *set, inl_error *e)
     }
     if (executed) live_roles_find(p, set, executed);
     if (module_first(set)) return INL_OK;
-    return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d has no code of a file that can be read", p->pid);
+    return inl_fail(e, INL_ERR_UNSUPPORTED,
+                    "process %d has no code of a file that can be read and that it cannot write to; start it under the "
+                    "JIT engine (inlay run)",
+                    p->pid);
 }
 
 /* --- room --- */

@@ -70,6 +70,7 @@ void live_target_begin(live_target *t, live_process *p, const module *m, bool fr
                               .may_overwrite = fresh ? NULL : may_overwrite,
                               .has_frames = !fresh,
                               .outside_stays = true,
+                              .writable_stays = true,
                               .commit = commit};
 }
 
@@ -114,7 +115,7 @@ inl_status live_compare(const live_target *t, inl_error *e)
     bool good = true;
     for (size_t i = 0; i < n && good; i++) {
         const uint8_t *bytes;
-        if (!s[i].exec || !s[i].file_size) continue;
+        if (!s[i].exec || s[i].write || !s[i].file_size) continue;
         good = image_bytes(im, s[i].addr, &bytes) >= s[i].file_size &&
                same(t->process, mem, s[i].addr + t->module->bias, bytes, s[i].file_size, &differs);
     }

@@ -78,6 +78,15 @@ static void leave_relocated(move_work *w)
         leave_range(w, r[i].offset, r[i].offset + 8, "its code is relocated when it is loaded", NULL);
 }
 
+static void leave_writable(move_work *w)
+{
+    const image_segment *s;
+    size_t count = image_segments(move_cfg(w)->image, &s);
+    for (size_t i = 0; i < count; i++)
+        if (s[i].write && s[i].exec)
+            leave_range(w, s[i].addr, s[i].addr + s[i].mem_size, "its memory can be written to", NULL);
+}
+
 bool move_leave_faulty(move_work *w)
 {
     image_frames f;
@@ -85,5 +94,6 @@ bool move_leave_faulty(move_work *w)
     image_frames_free(&f);
     leave_unread(w);
     leave_relocated(w);
+    if (w->target->writable_stays) leave_writable(w);
     return ok;
 }

@@ -74,6 +74,8 @@ typedef struct move_target {
     /* Symbols and exception tables name old places for good: a procedure has one address, its old one, and exceptions
      * land in old code. */
     bool outside_stays;
+    /* Code in a segment that the program may write to is not surely what the file says: it stays. */
+    bool writable_stays;
     /* Frames on stacks will come back to old code: targets of branches are caught as well, where there is room. */
     bool has_frames;
     /* Is the procedure one that is executed before the tool is there? (What it calls is, too.) NULL: none is. */

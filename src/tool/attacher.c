@@ -58,7 +58,7 @@ void attacher_enter_at_exec(int pid, char **argv)
     if (tool_now->options.fds.err >= 0) dup2(tool_now->options.fds.err, STDERR_FILENO); /* the copy's own */
     tool_handoff_data.target = pid;
     blame_unwatch();
-    load_self(MOVE_TOOL_BASE, MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ, &e);
+    load_self(live_tool_place(pid), MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ, &e);
     bool goes_on = tool_now->options.followed; /* natively: another program has started it */
     if (goes_on) tool_say("%s runs without the tool: %s", tool_handoff_data.program, e.text);
     else tool_say("cannot start the instrumentor: %s", e.text);

@@ -269,7 +269,7 @@ void rewriter_pack(const rewriter *r, elf_carry *carry)
         rewriter_extent(i->im, &images[k].link_low, &images[k].link_high);
         uint64_t end = i->plan->text_addr - i->bias + i->plan->text_size;
         if (end > images[k].link_high) images[k].link_high = end;
-        check_place(r, i, &images[k]);
+        if (!i->live.process) check_place(r, i, &images[k]); /* in a process room was looked for */
     }
     elf_pack p = {
         .tool_path = "/proc/self/exe",

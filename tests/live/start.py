@@ -107,6 +107,27 @@ int main(void) { return from_library() + from_program(); }
 """
 
 
+# Code among data that the linker relocates, in a segment that may be written to, and is.
+CHANGES = """#include <stdio.h>
+#include <string.h>
+__attribute__((section(".changed,\\"awx\\",@progbits#"), noinline)) int changed(int a)
+{
+    __asm__ volatile("" ::: "memory");
+    return a + 0x11223344;
+}
+int main(void)
+{
+    unsigned char *p = (unsigned char *)changed;
+    printf("%x\\n", changed(1));
+    while (memcmp(p, "\\x44\\x33\\x22\\x11", 4)) p++;
+    memcpy(p, "\\1\\0\\0\\0", 4);
+    __asm__ volatile("cpuid" : : "a"(0) : "rbx", "rcx", "rdx", "memory");
+    printf("%x\\n", changed(1));
+    return 0;
+}
+"""
+
+
 class Started:
     def __init__(self, options, folder):
         self.inlay, self.folder, self.samples = f"{options.build}/inlay", folder, f"{options.build}/tests/samples"
@@ -254,6 +275,26 @@ class Started:
         if done.status != 1 or done.stdout or b"cannot write" not in done.stderr:
             raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
 
+    def placed(self):
+        """A program linked to low addresses: new code lies close to the tool then. One linked to the tool's: that lies elsewhere."""
+        for place in (0x60000000, 0x70000000):
+            program = f"{self.folder}/placed"
+            driver.build("no-pie", self.source("placed.c", WAITS), program, f"-Wl,-Ttext-segment={place:#x}")
+            done = self.run([program], options=["--image", "placed"])
+            if done.status != 7 or done.stderr:
+                raise Failed(f"{place:#x}: status {done.status}", *driver.as_lines(done.stdout + done.stderr))
+
+    def changes(self):
+        """What the program can write to stays as it is, and so does what it is in memory; the rest is counted."""
+        program, report = f"{self.folder}/changes", f"{self.folder}/changes.json"
+        if driver.run(["gcc", "-O1", "-w", self.source("changes.c", CHANGES), "-o", program], LIMIT).status:
+            raise Failed("compile")
+        done = self.run([program], report=report, options=["--image", "changes"])
+        with open(report) as f:
+            calls = {p["name"]: p["calls"] for p in json.load(f)["procedures"]}
+        if done.status or done.stdout != b"11223345\n2\n" or not calls.get("main") or "changed" in calls:
+            raise Failed(f"status {done.status}, {calls}", *driver.as_lines(done.stdout + done.stderr))
+
     def follows(self):
         """A program that is executed is instrumented in its place, not translated: its code runs near where it lies. One
         that cannot be had runs without the tool."""
@@ -300,7 +341,8 @@ def main():
     with driver.Results("start", options) as results:
         started = Started(options, results.folder)
         for name in ("waits", "steps", "state", "nameless", "lists", "ends", "linker_fails", "before_main",
-                     "threads_unnamed", "fails", "follows", "ended_early", "terminal", "many_arguments", "unknown_image"):
+                     "threads_unnamed", "fails", "placed", "changes", "follows", "ended_early", "terminal", "many_arguments",
+                     "unknown_image"):
             if driver.chosen(name, options):
                 results.check(name, getattr(started, name))
     return results.status
