@@ -3,9 +3,9 @@
  * launcher runs, there is no caller left to get an error.
  *
  *     certain to fail, or in doubt     the call as it stands: the kernel finds the right error
- *     not for the tool (foreign        the call as it stands, with a line in the log
- *     machine, set-user-id, unreadable)
- *     the process is being traced      the call as it stands, with a notice: its tracer is to find the
+ *     not for the tool (foreign        the call as it stands, with a line in the log, when the client has been told:
+ *     machine, set-user-id, unreadable) this process will not come back
+ *     the process is being traced      the same, with a notice: its tracer is to find the
  *                                      program's own code and calls, not Inlay's
  *     otherwise                        the client's plan; when that fails, the call as it stands
  *
@@ -39,7 +39,7 @@ enum {
     SLACK = 16384, /* room for the launcher's own arguments */
 };
 
-enum kind { KIND_DOUBT, KIND_ELF, KIND_SCRIPT, KIND_FOREIGN, KIND_PRIVILEGED };
+enum kind { KIND_DOUBT, KIND_ELF, KIND_SCRIPT, KIND_FOREIGN, KIND_PRIVILEGED, KIND_HIDDEN };
 
 typedef struct request {
     int dirfd, flags;
@@ -86,7 +86,7 @@ static enum kind kind_of(int dirfd, const char *path, int depth)
     _Alignas(16) char head[HEAD + 1] = {0};
     if (depth > SCRIPT_DEPTH) return KIND_DOUBT;
     int fd = (int)sys_call4(SYS_openat, dirfd, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-    if (fd < 0) return KIND_DOUBT;
+    if (fd < 0) return fd == -EACCES ? KIND_HIDDEN : KIND_DOUBT;
     long n = sys_call4(SYS_pread64, fd, (long)head, HEAD, 0);
     bool privileged = changes_ids(fd);
     sys_call1(SYS_close, fd);
@@ -189,14 +189,20 @@ static bool can_be_found(const request *r, char *out, size_t size)
     return false;
 }
 
+/* 0: by its rights the file may be executed. */
+static long check_rights(const request *r)
+{
+    return sys_call4(SYS_faccessat2, r->dirfd, (long)r->path, X_OK,
+                     AT_EACCESS | (r->flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)));
+}
+
 /* 0 when the kernel would let the file be run; else its error, or 1 when this kernel cannot tell. */
 static long kernel_check(const request *r)
 {
     long answer = sys_call(SYS_execveat, r->dirfd, (long)r->path, (long)r->argv, (long)r->envp,
                            r->flags | RUN_EXEC_CHECK, 0);
     if (answer != -EINVAL) return answer;
-    answer = sys_call4(SYS_faccessat2, r->dirfd, (long)r->path, X_OK,
-                       AT_EACCESS | (r->flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)));
+    answer = check_rights(r);
     return answer == -ENOSYS ? 1 : answer;
 }
 
@@ -231,6 +237,19 @@ static long exec_natively(run_thread *t, const request *r)
     return exec_now(t, SYS_execveat, args);
 }
 
+/* As far as can be seen it will be executed, without the tool: the client is told, as of an exec that it has refused.
+ */
+static long exec_alone(run_thread *t, const request *r)
+{
+    const run_client *c = &run_here.client;
+    char number[24];
+    snprintf(number, sizeof number, "/dev/fd/%d", r->dirfd); /* as the kernel names it */
+    (void)c->exec(c->arg, t, r->path[0] ? r->path : number, (char *const *)r->argv, (char *const *)r->envp, NULL);
+    long answer = exec_natively(t, r);
+    if (c->exec_failed) c->exec_failed(c->arg, t);
+    return answer;
+}
+
 bool run_is_traced(void)
 {
     char text[4096];
@@ -248,8 +267,7 @@ bool run_is_traced(void)
 static bool has_tracer(const request *r)
 {
     if (run_here.born_traced || !run_is_traced()) return false;
-    if (!sys_call4(SYS_faccessat2, r->dirfd, (long)r->path, X_OK, AT_EACCESS))
-        run_say("%s is started under a debugger or tracer; it runs without the tool", r->path);
+    if (!check_rights(r)) run_say("%s is started under a debugger or tracer; it runs without the tool", r->path);
     return true;
 }
 
@@ -257,7 +275,7 @@ static bool has_tracer(const request *r)
 static bool is_barred(const run_thread *t, const request *r)
 {
     const char *name = run_confine_bars_tool(t);
-    if (name && !sys_call4(SYS_faccessat2, r->dirfd, (long)r->path, X_OK, AT_EACCESS))
+    if (name && !check_rights(r))
         run_say("%s runs without the tool: the program that starts it has given up calls that the tool needs (%s)",
                 r->path, name);
     return name;
@@ -267,7 +285,7 @@ static bool is_barred(const run_thread *t, const request *r)
 static bool makes_no_code(const run_thread *t, const request *r)
 {
     if (!run_here.engine->is_native || run_confine_lets_make_code(t)) return false;
-    if (!sys_call4(SYS_faccessat2, r->dirfd, (long)r->path, X_OK, AT_EACCESS))
+    if (!check_rights(r))
         run_say("%s runs without the tool: memory may not become executable here, which the live engine needs; the JIT "
                 "engine "
                 "does without",
@@ -281,8 +299,11 @@ static bool closes(const request *r)
     return r->dirfd != AT_FDCWD && r->path[0] != '/' && sys_call3(SYS_fcntl, r->dirfd, F_GETFD, 0) & FD_CLOEXEC;
 }
 
-static bool wants_tool(const request *r)
+static enum kind kind_of_request(const request *r)
 {
+    static const char *const why[] = {[KIND_FOREIGN] = "it is of another machine",
+                                      [KIND_PRIVILEGED] = "it changes its user or group",
+                                      [KIND_HIDDEN] = "it may be executed but not read"};
     int dirfd = r->dirfd;
     const char *path = r->path;
     char link[64];
@@ -292,10 +313,8 @@ static bool wants_tool(const request *r)
         path = link;
     }
     enum kind k = kind_of(dirfd, path, 0);
-    if (k == KIND_FOREIGN || k == KIND_PRIVILEGED)
-        inl_log(INL_LOG_INJECT, "%s runs without the tool: %s", r->path,
-                k == KIND_FOREIGN ? "it is of another machine" : "it changes its user or group");
-    return k == KIND_ELF || (k == KIND_SCRIPT && !closes(r));
+    if (k >= KIND_FOREIGN) inl_log(INL_LOG_INJECT, "%s runs without the tool: %s", r->path, why[k]);
+    return k == KIND_SCRIPT && closes(r) ? KIND_DOUBT : k;
 }
 
 static long exec_planned(run_thread *t, const request *r, const run_exec_plan *plan)
@@ -322,10 +341,13 @@ long run_sys_execve(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint
     if (!run_here.client.exec || run_read_string(name, path, sizeof name) < 0 || !vectors_fit(&r))
         return exec_natively(t, &r);
     if (!name[0] && !(flags & AT_EMPTY_PATH)) return exec_natively(t, &r);
-    if (has_tracer(&r) || is_barred(t, &r) || makes_no_code(t, &r)) return exec_natively(t, &r);
+    if (has_tracer(&r) || is_barred(t, &r) || makes_no_code(t, &r))
+        return check_rights(&r) ? exec_natively(t, &r) : exec_alone(t, &r);
     long answer = kernel_check(&r);
     if (answer < 0) return answer;
-    if (answer > 0 || !wants_tool(&r) || !can_be_found(&r, settled, sizeof settled)) return exec_natively(t, &r);
+    enum kind k = answer > 0 ? KIND_DOUBT : kind_of_request(&r);
+    if (k == KIND_DOUBT) return exec_natively(t, &r);
+    if (k >= KIND_FOREIGN || !can_be_found(&r, settled, sizeof settled)) return exec_alone(t, &r);
     if (!run_here.client.exec(run_here.client.arg, t, settled, (char *const *)argv, (char *const *)envp, &plan)) {
         answer = exec_natively(t, &r);
         if (run_here.client.exec_failed) run_here.client.exec_failed(run_here.client.arg, t);

@@ -69,7 +69,7 @@ typedef struct run_client {
     void (*fork_parent)(void *arg, run_thread *t, int child); /* child: or -errno; of vfork: when that is over */
     void (*fork_child)(void *arg, run_thread *t);
     /* The program is about to exec `path`. Fills in how to run it under the tool (see run_exec_plan);
-     * false: run it natively. */
+     * false: run it natively. `plan` NULL: that will be, the client cannot choose. */
     bool (*exec)(void *arg, run_thread *t, const char *path, char *const *argv, char *const *envp,
                  struct run_exec_plan *plan);
     void (*exec_failed)(void *arg, run_thread *t); /* after it has been said that it is to run natively */

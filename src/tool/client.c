@@ -196,7 +196,8 @@ static void fork_child(void *arg, run_thread *t)
     run_hung_let_out(t);
 }
 
-/* The new program goes on with this process's output, behind what is there already. */
+/* The new program goes on with this process's output, behind what is there already. Without a plan to fill in it will
+ * run natively in any case. */
 static bool on_exec(void *arg, run_thread *t, const char *path, char *const *argv, char *const *envp,
                     run_exec_plan *plan)
 {
@@ -211,7 +212,7 @@ static bool on_exec(void *arg, run_thread *t, const char *path, char *const *arg
     tool_buffers_flush(t);
     if (!t->is_vfork_child) tool_buffers_flush_others(t);
     tool_output_flush();
-    if (follow) plan_made = tool_exec_plan(path, argv, t->is_vfork_child, plan);
+    if (follow && plan) plan_made = tool_exec_plan(path, argv, t->is_vfork_child, plan);
     tool_jit_gdb_execs(t, plan_made);
     if (plan_made) return true;
     uint64_t before = run_kernel_mask_faults();

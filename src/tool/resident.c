@@ -149,7 +149,7 @@ int inlay_start(void)
     blame_unwatch();
     if (tool_jit_set_up(&client, &h->start, &e) != INL_OK)
         tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s%s", h->program, e.text,
-                  e.code == INL_ERR_NO_MEMORY ? " (out of address space; see ulimit -v)" : "");
+                  e.code == INL_ERR_NO_MEMORY ? " (out of memory or address space; see ulimit -v and -d)" : "");
     tool_counters_begin();
     if (!h->loaded) tool_told_begin();
     run_own_locked(h->region_low, h->region_high, true);

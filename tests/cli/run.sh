@@ -310,6 +310,7 @@ check 'snippet: JSON, a line'  0 '^{"tool": "snippet".*"value": "1"}]}$' "$inlay
 check 'null: JSON'             0 '^null true [1-9]' sh -c "'$inlay' run --format=json -o '$scratch/null' null -- true && /usr/bin/python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); print(r[\"tool\"], r[\"program\"], r[\"pid\"])' '$scratch/null'"
 check 'null: text'             0 '^0$'                       sh -c "'$inlay' run null -- true 2>&1 | wc -l"
 check 'exec without a name'    0 '^null: what is executed through descriptor [0-9]* runs without the tool: its file has no name' "$inlay" run null -- /usr/bin/python3 -S -c 'import os; f = os.memfd_create("true"); os.write(f, open("/bin/true", "rb").read()); os.execve(f, ["true"], {})'
+check 'exec alone: a report'   0 '^python3[.0-9]*: [1-9][0-9]* blocks executed' "$inlay" run bbcount -- /usr/bin/python3 -S -c 'import os; f = os.memfd_create("true"); os.write(f, open("/bin/true", "rb").read()); os.execve(f, ["true"], {})'
 check 'no such procedure'      0 "warning: --proc 'nosuch' matches no procedure" "$inlay" run inscount --proc malloc --proc nosuch -- true
 check 'no such, by letter'     0 "warning: -F 'nosuch' matches no procedure" "$inlay" trace -o "$scratch/F.trace" -F nosuch -- true
 check 'no such, joined'        0 "warning: -N 'nosuch' matches no procedure" "$inlay" run -Nnosuch inscount -- true
