@@ -1,7 +1,9 @@
 /* A tool that runs a program under the JIT engine is asked to leave it, or for its report. The engine does all of it
  * (jit/leave.c, stops.c); what comes from outside is a signal of Inlay's own, which would end a process that Inlay is
  * not in. So the first thread stands still, held by ptrace, while it is looked whether it is, and the signal sent: the
- * engine, before it goes for good, waits while somebody holds that thread.
+ * engine, before it goes for good, waits while somebody holds that thread. Of a signal of that number the kernel keeps
+ * one and drops what is sent meanwhile, silently, while the thread has not come to the first: a request that was
+ * dropped is sent again.
  *
  * A report is a file in memory, of which a descriptor and for whom it was made is told (move_told). Of two who ask at
  * the same time one may get the other's, or has to ask again. */
@@ -74,15 +76,32 @@ static inl_status stop(pid_t pid, inl_error *e)
     return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", pid);
 }
 
-static inl_status send_nudge(pid_t pid, int what, uint32_t who, inl_error *e)
+/* While the thread is held. False: another one waits there, and what was sent has been dropped. */
+static bool has_arrived(pid_t pid, const siginfo_t *sent)
+{
+    enum { AT_ONCE = 64 };
+    siginfo_t waiting[AT_ONCE];
+    struct __ptrace_peeksiginfo_args all = {.nr = AT_ONCE};
+    long n = ptrace(PTRACE_PEEKSIGINFO, pid, &all, waiting);
+    if (n < 0) return true; /* it cannot be seen */
+    for (long k = 0; k < n; k++)
+        if (waiting[k].si_signo == SIGSYS && waiting[k].si_code == RUN_NUDGE &&
+            waiting[k].si_value.sival_ptr == sent->si_value.sival_ptr)
+            return true;
+    return n == AT_ONCE; /* among more */
+}
+
+static inl_status send_nudge(pid_t pid, int what, uint32_t who, bool *arrived, inl_error *e)
 {
     siginfo_t info;
     memset(&info, 0, sizeof info);
     info.si_signo = SIGSYS;
     info.si_code = RUN_NUDGE;
     info.si_value.sival_ptr = (void *)((uint64_t)who << 32 | (uint32_t)what);
-    if (syscall(SYS_rt_tgsigqueueinfo, pid, pid, SIGSYS, &info) == 0) return INL_OK;
-    return inl_fail(e, INL_ERR_SYSTEM, "cannot ask process %d: %s", pid, strerror(errno));
+    if (syscall(SYS_rt_tgsigqueueinfo, pid, pid, SIGSYS, &info) != 0)
+        return inl_fail(e, INL_ERR_SYSTEM, "cannot ask process %d: %s", pid, strerror(errno));
+    *arrived = has_arrived(pid, &info);
+    return INL_OK;
 }
 
 /* Is anything mapped there? The last goes with the last of the engine's code. */
@@ -117,12 +136,28 @@ static bool is_leaving(pid_t pid)
 }
 
 /* Nothing is sent where no tool is any more. */
-static inl_status ask(pid_t pid, int what, uint32_t who, inl_error *e)
+static inl_status ask_once(pid_t pid, int what, uint32_t who, bool *done, inl_error *e)
 {
     inl_status s = stop(pid, e);
     if (s != INL_OK) return s;
-    s = state_of(pid) == MOVE_TOLD_RUNS_JIT ? send_nudge(pid, what, who, e) : INL_OK;
+    *done = true;
+    s = state_of(pid) == MOVE_TOLD_RUNS_JIT ? send_nudge(pid, what, who, done, e) : INL_OK;
     ptrace(PTRACE_DETACH, pid, 0, 0);
+    return s;
+}
+
+static inl_status ask(pid_t pid, int what, uint32_t who, inl_error *e)
+{
+    const struct timespec nap = {.tv_nsec = 500000};
+    bool done = false;
+    double end = now() + PATIENCE;
+    inl_status s = ask_once(pid, what, who, &done, e);
+    for (; s == INL_OK && !done && now() < end; s = ask_once(pid, what, who, &done, e)) nanosleep(&nap, NULL);
+    if (s == INL_OK && !done)
+        s = inl_fail(e, INL_ERR_SYSTEM,
+                     "process %d has not come to what it was asked before: its first thread is stopped, or waits for a "
+                     "child that shares its memory (vfork)",
+                     pid);
     return s;
 }
 

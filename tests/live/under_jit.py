@@ -355,6 +355,39 @@ class UnderJit(out.Out):
             if c.end() != (b"one\n", 0):
                 raise driver.Failed("it does not go on")
 
+    @staticmethod
+    def await_nudge(pid):
+        end, nudged = time.monotonic() + live.LIMIT, 1 << signal.SIGSYS - 1
+        while True:
+            with open(f"/proc/{pid}/task/{pid}/status") as f:
+                if int(re.search(r"SigPnd:\s*(\w+)", f.read()).group(1), 16) & nudged:
+                    return
+            if time.monotonic() > end:
+                raise driver.Failed("nothing has been asked")
+            time.sleep(0.01)
+
+    def asked_twice(self):
+        """What is asked of a process that has not come to an earlier request is asked again."""
+        def ask(command):
+            return subprocess.Popen([self.inlay, command, str(c.process.pid)], text=True, stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, env=driver.ENVIRONMENT)
+        with self.started(["cat"], driver.fresh(f"{self.folder}/twice")) as c:
+            c.say("one")
+            c.has_answered(1)
+            os.kill(c.process.pid, signal.SIGSTOP)
+            with ask("report") as first:
+                self.await_nudge(c.process.pid)
+                first.kill()
+            second = ask("detach")
+            time.sleep(0.3)
+            os.kill(c.process.pid, signal.SIGCONT)
+            said = second.communicate(timeout=live.LIMIT)[0]
+            if second.returncode:
+                raise driver.Failed("it stays", said)
+            c.say("two")
+            if c.end() != (b"one\ntwo\n", 0):
+                raise driver.Failed("it does not go on")
+
     def crowded(self):
         """A process that has reserved what tools lie in: one lies elsewhere, can be found there, and takes nothing along.
         Nothing is at chance addresses: whoever brings the tool lies where the process has something as well."""
@@ -398,7 +431,8 @@ def tests(t):
         if shutil.which(live.PROGRAMS[name][0][0]) and (t.all or name in ("python", "bash")):
             yield name, lambda name=name: t.leaves(name)
             yield f"{name}-joined", lambda name=name: t.comes_and_goes(name, *live.PROGRAMS[name])
-    for name in ("talks", "talks_joined", "sleeps", "fails", "by_itself", "crowded", "refusals", "reports", "killed"):
+    for name in ("talks", "talks_joined", "sleeps", "fails", "by_itself", "crowded", "refusals", "reports", "asked_twice",
+                 "killed"):
         yield name, getattr(t, name)
     if t.all:
         yield "reports_late", t.reports_late
