@@ -242,16 +242,14 @@ static void move_tables(elf_writer *w)
     }
 }
 
-/* A program without a dynamic linker relocates itself, and glibc's ends where it finds a path then. */
-static bool relocates_itself(image *im) { return image_is_program(im) && !image_interp(im); }
-
 inl_status elf_dynamic_begin(elf_writer *w, inl_error *e)
 {
     bool starts = w->options->carry && elf_starts_by_preinit(w->im);
     if (!elf_phdr(w, PT_DYNAMIC)) return INL_OK;
     inl_status st = read_entries(w, e);
     if (!st) st = add_names(w, e);
-    if (!st && w->options->run_path && !relocates_itself(w->im)) st = set_run_path(w, e);
+    /* What relocates itself has no use for a path, and glibc's ends where it finds one then. */
+    if (!st && w->options->run_path && !image_is_static(w->im)) st = set_run_path(w, e);
     if (!st && starts) st = begin_preinit(w, e);
     if (!st) move_tables(w);
     return st;

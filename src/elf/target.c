@@ -22,7 +22,7 @@ static bool runs_before_tool(void *arg, const cfg_program *p, uint32_t proc)
 {
     const elf_target *t = arg;
     const char *name = p->procs[proc].name;
-    if (!image_interp(t->image) && image_entry(t->image)) return false;
+    if (image_is_static(t->image)) return false; /* an entry point alone says nothing: mold's libraries have one */
     return p->procs[proc].flags & CFG_PROC_IFUNC || (name && !strcmp(name, "__libc_early_init"));
 }
 

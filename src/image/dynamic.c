@@ -130,3 +130,5 @@ bool image_is_program(image *im)
     if (im->view.header.e_type == ET_EXEC || d->pie) return true;
     return im->interp && !d->has_soname;
 }
+
+bool image_is_static(image *im) { return image_is_program(im) && !im->interp; }

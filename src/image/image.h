@@ -59,6 +59,7 @@ uint16_t image_type(const image *);    /* ET_EXEC or ET_DYN */
 uint64_t image_entry(const image *);
 uint64_t image_got(image *);               /* the global offset table, 0: none that is told of */
 bool image_is_program(image *);            /* can it be started, or is it a library? */
+bool image_is_static(image *);             /* a program without a dynamic linker: it relocates itself */
 const char *image_interp(const image *);   /* PT_INTERP or NULL */
 const char *image_build_id(const image *); /* hex or NULL */
 size_t image_segments(const image *, const image_segment **out);

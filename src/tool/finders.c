@@ -40,15 +40,14 @@ static finders_unnamed find_unnamed(void)
 {
     if (is_in_process("_dl_find_object") || is_in_process("dl_iterate_phdr")) return (finders_unnamed){0};
     for (module *m = module_first(run_here.modules); m; m = m->next)
-        if (m->is_main && image_is_program(m->image) && !image_interp(m->image)) return finders_find_unnamed(m->image);
+        if (m->is_main && image_is_static(m->image)) return finders_find_unnamed(m->image);
     return (finders_unnamed){0};
 }
 
 /* A static program has of its unwinder what it uses: Rust's, with LLVM's unwinder, raise nothing by force. */
 static bool may_lack(image *im, const moved_finder *f)
 {
-    return f->kind == MOVED_WALKS && strcmp(f->name, "_Unwind_Backtrace") != 0 && image_is_program(im) &&
-           !image_interp(im);
+    return f->kind == MOVED_WALKS && strcmp(f->name, "_Unwind_Backtrace") != 0 && image_is_static(im);
 }
 
 /* An unwinder's procedures know each other's contexts: all are one image's. */
