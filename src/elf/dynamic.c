@@ -242,6 +242,16 @@ static void move_tables(elf_writer *w)
     }
 }
 
+/* A library that asks to be initialised before all others (-z initfirst) would be before the tool, which its moved code
+ * needs. It is initialised before those that need it, as any other is. */
+static void come_in_turn(elf_writer *w)
+{
+    Elf64_Dyn *d = entry(w, DT_FLAGS_1);
+    if (!d || !(d->d_un.d_val & DF_1_INITFIRST)) return;
+    d->d_un.d_val &= ~(uint64_t)DF_1_INITFIRST;
+    w->dynamic.changed = true;
+}
+
 inl_status elf_dynamic_begin(elf_writer *w, inl_error *e)
 {
     bool starts = w->options->carry && elf_starts_by_preinit(w->im);
@@ -250,6 +260,7 @@ inl_status elf_dynamic_begin(elf_writer *w, inl_error *e)
     if (!st) st = add_names(w, e);
     /* What relocates itself has no use for a path, and glibc's ends where it finds one then. */
     if (!st && w->options->run_path && !image_is_static(w->im)) st = set_run_path(w, e);
+    if (!st && w->options->has_tool) come_in_turn(w);
     if (!st && starts) st = begin_preinit(w, e);
     if (!st) move_tables(w);
     return st;
