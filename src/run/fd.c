@@ -35,7 +35,7 @@ static void choose_base(const struct rlimit *limit)
     run_fd_base = (uint32_t)b;
 }
 
-int run_fd_hide(int fd)
+static int hide(int fd)
 {
     struct rlimit limit, raised;
     long error = sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit);
@@ -59,10 +59,20 @@ int run_fd_hide(int fd)
     return (int)hidden;
 }
 
-void run_fd_close(int fd)
+/* Where another thread that hides one has just put the limit back, it is raised again. */
+int run_fd_hide(int fd)
 {
-    sys_call1(SYS_close, fd);
+    enum { TRIES = 8 };
+    int hidden = run_fd_is_hidden(fd) ? fd : -EINVAL;
+    for (int i = 0; i < TRIES && hidden == -EINVAL; i++) hidden = hide(fd);
+    return hidden;
+}
+
+/* The bit goes first: another thread may get the number, and set it, as soon as the file is closed. */
+long run_fd_close(int fd)
+{
     if (run_fd_is_hidden(fd)) __atomic_fetch_and(&used, ~(1ull << (fd - base)), __ATOMIC_RELEASE);
+    return sys_call1(SYS_close, fd);
 }
 
 void run_fd_close_all(int but)

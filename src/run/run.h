@@ -296,7 +296,7 @@ void run_fork_child(run_thread *t); /* in the child: own cache, locks, one threa
 /* --- descriptors Inlay keeps (fd.c): high numbers, hidden from the program --- */
 int run_fd_hide(int fd); /* moves it to a hidden number; -errno */
 bool run_fd_is_hidden(int fd);
-void run_fd_close(int fd); /* a hidden one */
+long run_fd_close(int fd); /* also one that is not hidden */
 void run_fd_close_all(int but);
 
 /* --- <isa>/border.S, <isa>/kernel.S --- */

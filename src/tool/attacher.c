@@ -417,5 +417,5 @@ void attacher_run(void)
     if (!tool_now->options.followed) tool_filter_warn();
     if (!a->fresh) report(a);
     if (!a->fresh) say(a);
-    exit(0);
+    tool_exit(0);
 }

@@ -212,6 +212,7 @@ static bool on_exec(void *arg, run_thread *t, const char *path, char *const *arg
     tool_buffers_flush(t);
     if (!t->is_vfork_child) tool_buffers_flush_others(t);
     tool_output_flush();
+    fflush(NULL);
     if (follow && plan) plan_made = tool_exec_plan(path, argv, t->is_vfork_child, plan);
     tool_jit_gdb_execs(t, plan_made);
     if (plan_made) return true;
@@ -240,7 +241,7 @@ static void ends(void *arg, run_thread *t, int status, int signo)
     if (first && tool_handoff_data.role == TOOL_RESIDENT) tool_filter_warn();
     if (first && moved_began_here()) tool_filter_warn_images();
     tool_output_close();
-    fflush(stdout);
+    fflush(NULL); /* what the tool has opened itself, too, which may count on exit to write it */
     tool_jit_gdb_ended(t, status, signo);
 }
 

@@ -41,7 +41,7 @@ void tool_exec_report(run_thread *t)
     TOOL_CALL(ON_EXIT, void (*)(int, void *), 0);
     tool_derive_report(false);
     tool_output_flush();
-    fflush(stdout);
+    fflush(NULL);
 }
 
 void tool_exec_failed(run_thread *t)

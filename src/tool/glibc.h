@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* The linker's: where the tool's own file begins in memory, and its data end; its first instruction. */
 extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
@@ -30,6 +31,10 @@ void _IO_enable_locks(void);
 void _IO_list_lock(void);
 void _IO_list_unlock(void);
 void _IO_list_resetlock(void);
+void *_IO_iter_begin(void); /* all streams that are open, the three of its own among them */
+void *_IO_iter_next(void *);
+void *_IO_iter_end(void);
+FILE *_IO_iter_file(void *);
 void __malloc_fork_lock_parent(void);
 void __malloc_fork_unlock_parent(void);
 void __malloc_fork_unlock_child(void);

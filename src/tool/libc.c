@@ -11,6 +11,8 @@
  * - Actions for signals are the program's: a handler of the tool's would run in the place of Inlay's, on any stack and
  *   with whatever thread-local storage, and the program would not die of what it does not handle.
  * - Its stdio must not write to descriptors 0 to 2: those are the program's.
+ * - Files that it opens must not have numbers that the program's next file would get, nor be closed by a program that
+ *   closes what it does not know.
  * - What it writes in vain (a pipe that nobody reads, a file that may not grow) must not be a signal of the program's.
  *
  * The linker takes these definitions instead of the library's because each of them defines every
@@ -25,6 +27,7 @@
 #include "tool/state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <signal.h>
 #include <stdio.h>
@@ -213,6 +216,55 @@ EXPORT __attribute__((weak)) int __ftruncate64(int fd, off64_t size)
 SAME_AS_FTRUNCATE64(internal_ftruncate, "__ftruncate");
 SAME_AS_FTRUNCATE64(plain_ftruncate, "ftruncate");
 SAME_AS_FTRUNCATE64(plain_ftruncate64, "ftruncate64");
+
+/* --- files: open and openat are what fopen, C++'s streams and creat are made of as well --- */
+
+static int opened(int folder, const char *path, int flags, mode_t mode)
+{
+    int fd = (int)number(sys_call4(SYS_openat, folder, (long)path, flags, mode));
+    return tool_handoff_data.resident ? resident_hide(fd) : fd;
+}
+
+static bool has_mode(int flags) { return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE; }
+
+EXPORT __attribute__((weak)) int __libc_open64(const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = has_mode(flags) ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    return opened(AT_FDCWD, path, flags, mode);
+}
+
+EXPORT __attribute__((weak)) int __libc_openat64(int folder, const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = has_mode(flags) ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    return opened(folder, path, flags, mode);
+}
+
+EXPORT __attribute__((weak)) int __libc_close(int fd)
+{
+    return (int)number(tool_handoff_data.resident ? run_fd_close(fd) : sys_call1(SYS_close, fd));
+}
+
+/* By their symbols, as for mmap. */
+#define SAME_AS(name, symbol, same, ...)                                                                               \
+    EXPORT __attribute__((weak)) int name(__VA_ARGS__) __asm__(symbol) __attribute__((alias(same)))
+SAME_AS(internal_libc_open, "__libc_open", "__libc_open64", const char *, int, ...);
+SAME_AS(internal_open, "__open", "__libc_open64", const char *, int, ...);
+SAME_AS(internal_open64, "__open64", "__libc_open64", const char *, int, ...);
+SAME_AS(plain_open, "open", "__libc_open64", const char *, int, ...);
+SAME_AS(plain_open64, "open64", "__libc_open64", const char *, int, ...);
+SAME_AS(internal_openat, "__openat", "__libc_openat64", int, const char *, int, ...);
+SAME_AS(internal_openat64, "__openat64", "__libc_openat64", int, const char *, int, ...);
+SAME_AS(plain_openat, "openat", "__libc_openat64", int, const char *, int, ...);
+SAME_AS(plain_openat64, "openat64", "__libc_openat64", int, const char *, int, ...);
+SAME_AS(internal_close, "__close", "__libc_close", int);
+SAME_AS(nocancel_close, "__close_nocancel", "__libc_close", int); /* fclose's */
+SAME_AS(plain_close, "close", "__libc_close", int);
 
 /* The streams stay the objects that they are; only the descriptor behind them changes. Standard
  * output joins standard error: holding the program's output open would keep the reader of a pipe

@@ -132,7 +132,7 @@ static int report(run_thread *t, bool ends, bool captures)
     if (captured) end_capture(&c);
     else tool_output_flush();
     if (ends) tool_output_close();
-    fflush(stdout);
+    fflush(NULL);
     return captured ? c.file : -1;
 }
 

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <sys/single_threaded.h>
 
@@ -64,7 +65,8 @@ void tls_fork(int phase)
     }
 }
 
-/* A stream that another thread held at the fork stays locked for ever: its lock is made anew. */
+/* A stream that another thread held at the fork stays locked for ever: its lock is made anew. What it has in its buffer
+ * is the parent's to write. */
 static void reset_stream(FILE *f)
 {
     struct {
@@ -72,11 +74,11 @@ static void reset_stream(FILE *f)
         void *owner;
     } *lock = (void *)f->_lock;
     if (lock) memset(lock, 0, sizeof *lock);
+    if (__fwriting(f)) __fpurge(f);
 }
 
 void tls_fork_child(void *tls, int tid)
 {
     tls_block_set_tid(tls ? tls : tls_block_own(), tid);
-    reset_stream(stdout);
-    reset_stream(stderr);
+    for (void *i = _IO_iter_begin(); i != _IO_iter_end(); i = _IO_iter_next(i)) reset_stream(_IO_iter_file(i));
 }

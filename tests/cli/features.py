@@ -80,6 +80,28 @@ def check_writes(inlay, folder):
             raise Failed(f"{stress}: status {done.status}, {done.stdout}", *driver.as_lines(done.stderr)[:4])
 
 
+def check_files(inlay, folder):
+    """A tool's own files have no numbers that the program could meet, are written at the end though nobody closes them,
+    each line once, and can be written in a child of fork whichever thread was writing."""
+    tool, program, new, own = (f"{folder}/{n}" for n in ("files_tool", "files_program", "files_new", "files_own"))
+    made = driver.run([inlay, "cc", "-Wall", "-Wextra", "-Werror", f"{HERE}/files_tool.c", "-o", tool], LIMIT)
+    if made.status:
+        raise Failed(*driver.as_lines(made.stderr)[-6:])
+    driver.build("dynamic", f"{HERE}/files_program.c", program)
+    native = driver.run([program], LIMIT)
+    driver.rewrite(inlay, [tool, "--own", own, program, "-o", new], LIMIT)
+    ways = [[inlay, "run", f"--engine={e}", tool, "--own", own, "--", program] for e in ("jit", "live")]
+    for argv in (*ways, [new]):
+        if os.path.exists(own):
+            os.remove(own)
+        done = driver.run(argv, LIMIT)
+        with open(own, encoding="utf-8") as f:
+            lines = sorted(f.read().split("\n"))
+        if (done.status, done.stdout) != (native.status, native.stdout) or done.stderr or \
+                lines != ["", "before", "child", "end 3", "end 3", "parent"]:
+            raise Failed(f"{argv}: status {done.status}, {done.stdout}", f"{lines}", *driver.as_lines(done.stderr)[:4])
+
+
 def check_times(argv, report, native, env=driver.ENVIRONMENT):
     """A stub has not the time of who called it (all of that is in what was charged wrongly; a few turns of other
     processes may be in what is right, but not each time), and threads have data however many there have been."""
@@ -147,6 +169,7 @@ def main():
                     results.check(f"{name} {how}", lambda f=function, h=how, e=expected: f(h, e))
         for name, function in (("rewritten late", too_late), ("jit locks", locks_under_jit),
                                ("jit writes", lambda: check_writes(inlay, results.folder)),
+                               ("files", lambda: check_files(inlay, results.folder)),
                                ("rewritten locks", locks_rewritten), ("jit times", times_under_jit),
                                ("rewritten times", times_rewritten)):
             if driver.chosen(name, options):
