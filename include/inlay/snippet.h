@@ -19,8 +19,8 @@ typedef const inlay_snippet *inlay_expr;
 /* Values. */
 inlay_expr inlay_const(uint64_t value);
 inlay_expr inlay_pointer(const void *p); /* a tool's address as a value */
-/* The program's register at the point, general ones and their parts, flags, the pc (reg.h); NULL, with a message, for
- * one that has no value in an expression. */
+/* The program's register at the point, general ones and their parts, flags, the pc, the thread pointer (reg.h); NULL,
+ * with a message, for one that has no value in an expression. */
 inlay_expr inlay_register(inlay_reg reg);
 inlay_expr inlay_flags(void);
 inlay_expr inlay_pc(void);                                      /* the instruction's original address */

@@ -46,6 +46,7 @@ static uint64_t mask_of(inlay_reg reg)
 
 static inlay_expr whole_value(inlay_reg whole)
 {
+    if (whole == tool_reg_thread_pointer) return inlay_thread_pointer();
     switch (inlay_reg_kind_of(whole)) {
     case INLAY_REG_PC: return inlay_pc();
     case INLAY_REG_FLAGS: return inlay_flags();

@@ -39,5 +39,5 @@ inlay_reg inlay_reg_whole(inlay_reg reg, unsigned *shift)
 bool inlay_reg_is_value(inlay_reg reg)
 {
     inlay_reg_kind k = inlay_reg_kind_of(reg);
-    return k == INLAY_REG_GENERAL || k == INLAY_REG_PC || k == INLAY_REG_FLAGS;
+    return k == INLAY_REG_GENERAL || k == INLAY_REG_PC || k == INLAY_REG_FLAGS || reg == tool_reg_thread_pointer;
 }

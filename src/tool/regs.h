@@ -17,5 +17,6 @@ typedef struct tool_reg_group { /* registers with numbers from `first` on */
 
 extern const tool_reg_group tool_reg_groups[];
 extern const unsigned tool_reg_group_count;
+extern const inlay_reg tool_reg_thread_pointer; /* what inlay_thread_pointer reads */
 
 #endif

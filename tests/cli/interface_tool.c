@@ -40,10 +40,11 @@ static bool enough(void) { return found->entered >= ENOUGH; }
 
 /* --- registers --- */
 
-static void whole_ones(const inlay_context *c, uint64_t rdi, uint64_t flags, uint64_t pc, uint64_t rsp)
+static void whole_ones(const inlay_context *c, uint64_t rdi, uint64_t flags, uint64_t pc, uint64_t rsp,
+                       uint64_t fs_base)
 {
     found->checked++;
-    found->wrong += rdi != c->gpr[INLAY_RDI] || rsp != c->gpr[INLAY_RSP] || pc != c->pc ||
+    found->wrong += rdi != c->gpr[INLAY_RDI] || rsp != c->gpr[INLAY_RSP] || pc != c->pc || fs_base != c->fs_base ||
                     (flags ^ c->flags) & 0x4d5; /* cf, pf, af, zf, sf, df */
 }
 
@@ -94,9 +95,9 @@ static void each_insn(inlay_insn *insn, void *arg)
     inlay_proc *p = inlay_insn_proc(insn);
     if (how != REGISTERS || !p || (strcmp(inlay_proc_name(p), "main") && strcmp(inlay_proc_name(p), "step"))) return;
     inlay_point *before = inlay_before(insn);
-    inlay_insert(before,
-                 inlay_call(whole_ones, inlay_context_arg(), inlay_register(INLAY_RDI), inlay_register(INLAY_RFLAGS),
-                            inlay_register(INLAY_RIP), inlay_register(inlay_reg_stack_pointer())));
+    inlay_insert(before, inlay_call(whole_ones, inlay_context_arg(), inlay_register(INLAY_RDI),
+                                    inlay_register(INLAY_RFLAGS), inlay_register(INLAY_RIP),
+                                    inlay_register(inlay_reg_stack_pointer()), inlay_register(INLAY_FS_BASE)));
     inlay_insert(before, inlay_call(parts_of, inlay_context_arg(), inlay_register(INLAY_EDI), inlay_register(INLAY_DI),
                                     inlay_register(INLAY_DIL), inlay_register(INLAY_BH), inlay_register(INLAY_ZF),
                                     inlay_register(INLAY_PF), inlay_register(INLAY_R11D)));
@@ -105,7 +106,7 @@ static void each_insn(inlay_insn *insn, void *arg)
 /* Names are there, each once; whole registers are whole. What has no value is refused. */
 static uint64_t check_names(void)
 {
-    uint64_t count = 0;
+    uint64_t count = strcmp(inlay_reg_name(INLAY_FS_BASE), "fs_base") ? 1 : 0;
     for (inlay_reg r = 0; r < 0x1000; r++) {
         const char *name = inlay_reg_name(r);
         if (inlay_reg_kind_of(r) == INLAY_REG_NONE) {
@@ -119,7 +120,7 @@ static uint64_t check_names(void)
             if (!strcmp(name, inlay_reg_name(other))) return 0;
         count++;
     }
-    inlay_reg none[] = {INLAY_XMM0, INLAY_FS, INLAY_K0 + 1, INLAY_ST0, INLAY_MXCSR, 0x7ff};
+    inlay_reg none[] = {INLAY_XMM0, INLAY_FS, INLAY_K0 + 1, INLAY_ST0, INLAY_MXCSR, INLAY_GS_BASE, 0x7ff};
     for (unsigned i = 0; i < sizeof none / sizeof *none; i++)
         if (inlay_register(none[i]) || inlay_set_register(none[i], inlay_const(0))) return 0;
     return inlay_set_register(INLAY_RIP, inlay_const(0)) || inlay_register_ref(INLAY_EAX) ? 0 : count;

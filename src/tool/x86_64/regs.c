@@ -15,7 +15,7 @@ static const char *const rip[] = {"rip"}, *const eip[] = {"eip"};
 static const char *const rflags[] = {"rflags"}, *const eflags[] = {"eflags"}, *const flags[] = {"flags"};
 static const char *const bits[] = {"cf", NULL, "pf", NULL, "af", NULL, "zf", "sf", "tf", "if", "df", "of",
                                    NULL, NULL, "nt", NULL, "rf", "vm", "ac", "vif", "vip", "id"};
-static const char *const segments[] = {"es", "cs", "ss", "ds", "fs", "gs"}, *const bases[] = {"tls_base", "gs_base"};
+static const char *const segments[] = {"es", "cs", "ss", "ds", "fs", "gs"}, *const bases[] = {"fs_base", "gs_base"};
 #define EIGHT(p)      p "0", p "1", p "2", p "3", p "4", p "5", p "6", p "7"
 #define THIRTY_TWO(p) EIGHT(p), p "8", p "9", p "10", p "11", p "12", p "13", p "14", p "15", p "16", p "17", p "18", \
                       p "19", p "20", p "21", p "22", p "23", p "24", p "25", p "26", p "27", p "28", p "29", p "30", \
@@ -64,4 +64,5 @@ const tool_reg_group tool_reg_groups[] = {
     {INLAY_CR0, NAMES(cr), INLAY_REG_CONTROL, 64, WHOLE(INLAY_CR0)},
     {INLAY_DR0, NAMES(dr), INLAY_REG_CONTROL, 64, WHOLE(INLAY_DR0)},
 };
+const inlay_reg tool_reg_thread_pointer = INLAY_FS_BASE;
 const unsigned tool_reg_group_count = sizeof tool_reg_groups / sizeof *tool_reg_groups;
