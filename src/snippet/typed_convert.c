@@ -150,11 +150,23 @@ static const snippet *to_real(snippet_maker *m, const image_ctype *to, const ima
     return real_call(m, to, is_unsigned ? real_from_uint : real_from_int, v);
 }
 
+/* The nearest value that fits, of a word. */
+static const snippet *limited(snippet_maker *m, const image_ctype *to, const snippet *v)
+{
+    if (to->size == 8 || !v) return v;
+    const image_ctype *word = image_ctype_int(8, true);
+    unsigned bits = 8 * to->size - to->is_signed;
+    uint64_t most = (1ull << bits) - 1;
+    v = operation(m, word, SNIPPET_MIN, v, most);
+    return v ? operation(m, word, SNIPPET_MAX, v, to->is_signed ? ~most : 0) : NULL;
+}
+
 static const snippet *to_integer(snippet_maker *m, const image_ctype *to, const image_ctype *from, const snippet *v)
 {
     if (is_real(from)) {
         bool is_unsigned = !to->is_signed && to->size == 8;
         v = real_call(m, image_ctype_int(8, !is_unsigned), is_unsigned ? real_to_uint : real_to_int, v);
+        v = limited(m, to, v);
         return v ? extended(m, to, v) : NULL;
     }
     bool fits = to->size == 8 || (from->size < to->size && (!from->is_signed || to->is_signed)) ||

@@ -160,6 +160,11 @@ static void single_values(void **state)
     assert_int_equal(value_of("real * 2 + 0.25f == 5.25"), 1);
     assert_int_equal(value_of("(long)(real * 1e300)"), INT64_MAX);
     assert_int_equal(value_of("(int)-real"), -2);
+    assert_int_equal(value_of("(int)(real * 1e300)"), INT32_MAX);
+    assert_int_equal(value_of("(short)(real * -1e5)"), INT16_MIN);
+    assert_int_equal(value_of("(unsigned char)(real * 200)"), 255);
+    assert_int_equal(value_of("(unsigned)-real"), 0);
+    assert_int_equal(value_of("(int)(0.0 / 0.0)"), 0);
     assert_int_equal(value_of("(unsigned char)-1"), 255);
     assert_int_equal(value_of("sizeof(char *[3]) + sizeof(void *)"), 32);
     assert_int_equal(value_of("whole.a++ + (&whole)->a"), 3);
