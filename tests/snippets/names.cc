@@ -24,9 +24,15 @@ int point::made = 14;
 template <typename T> struct box {
     T held;
     int count;
+    static int boxes;
     __attribute__((noinline, noclone)) T get(int add) { return held + add + count; }
 };
+template <typename T> int box<T>::boxes = 16;
 box<long> large = {1000, 5};
+template <typename T, unsigned long n> struct row {
+    T cells[n];
+};
+row<box<unsigned short>, 2> cells = {{{1, 2}, {3, 4}}};
 } // namespace space
 
 struct base {
@@ -115,7 +121,9 @@ int main()
     work(&sum);
     pthread_create(&t, nullptr, work, &sum);
     pthread_join(t, nullptr);
-    std::printf("%ld %ld %d %s\n", sum + space::plain + space::hidden + (int)space::paint + space::first, own,
+    std::printf("%ld %ld %d %s\n", sum + space::plain + space::hidden + (int)space::paint + space::first +
+                    space::box<long>::boxes + space::cells.cells[1].count,
+                own,
                 own_static[1] + space::point::made, text.c_str());
     return 0;
 }
