@@ -76,7 +76,7 @@ typedef struct inlay_edge {
 unsigned inlay_block_successor_count(const inlay_block *);
 inlay_edge inlay_block_successor(const inlay_block *, unsigned k);
 
-/* How a memory operand's address is made up: base + index * scale + displacement. Registers by
+/* How a memory operand's address is made up: base + index * scale + displacement (+ a segment's base). Registers by
  * inlay_reg, -1 where there is none (or it is not a general register). PC-relative operands have their
  * address in `displacement`. */
 typedef struct inlay_address {
@@ -84,6 +84,7 @@ typedef struct inlay_address {
     unsigned scale;
     int64_t displacement;
     bool pc_relative;
+    int segment; /* INLAY_FS, INLAY_GS: that one's base is added; -1: none is */
 } inlay_address;
 inlay_address inlay_insn_address_of(const inlay_insn *, unsigned k);
 

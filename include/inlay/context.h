@@ -14,7 +14,9 @@ extern "C" {
 /* The program goes on with this, and the calling routine, with all that is inserted behind its call, does not:
  * registers, flags, pc and vectors are what it says, all at once. For analysis routines whose call has
  * inlay_context_arg: they copy what they got and change the copy, and vectors where it points to (on x86-64 in XSAVE's
- * standard form: a component that is not in the bit vector at byte 512 is as at the start).
+ * standard form: a component that is not in the bit vector at byte 512 is as at the start). `xsave` is what the routine
+ * got, or NULL: vectors stay as they are now. So a context that was kept from an earlier call is one to go on with,
+ * when its `xsave` is set to NULL.
  *
  *     static void skip(const inlay_context *now, uint64_t behind)
  *     {

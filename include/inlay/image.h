@@ -44,6 +44,15 @@ typedef struct inlay_section {
 bool inlay_image_section(inlay_image *, unsigned k, inlay_section *out); /* k from 0; false: there are no more */
 bool inlay_image_section_named(inlay_image *, const char *name, inlay_section *out);
 
+/* All symbols that have an address, of code and data, in order of address: calls `each` for them, and answers how many
+ * there are. Those of separate debug files too; a thread-local variable has none. */
+typedef struct inlay_symbol {
+    const char *name; /* as it is (mangled); lives as long as the image */
+    uint64_t address, size;
+    bool is_code, is_global;
+} inlay_symbol;
+unsigned inlay_image_symbols(inlay_image *, void (*each)(const inlay_symbol *, void *arg), void *arg);
+
 /* Where something of an image, by an address as the tool is shown it, lies in the process; and the opposite, for what
  * the program has in its registers and its memory. They differ in rewritten programs only, and there when the program
  * runs: in analysis routines and reports, not in callbacks that see code, which run in another process. */

@@ -226,6 +226,13 @@ uint64_t image_begun(image *, uint64_t entry);
 
 /* Address of a data or function symbol (dynsym or symtab); false when absent. */
 bool image_symbol(image *, const char *name, uint64_t *addr, uint64_t *size);
+/* All of them, by address, each once: an array from malloc. */
+typedef struct image_named {
+    const char *name;
+    uint64_t addr, size;
+    bool is_code, is_global;
+} image_named;
+size_t image_symbol_list(image *, image_named **out);
 /* Is it a dynamic symbol, defined here or (imported) not? */
 bool image_has_dynamic(image *, const char *name, bool defined);
 /* The variable that an address lies in, by the symbols with a size; false when they do not tell. */

@@ -171,6 +171,28 @@ bool image_symbol(image *im, const char *name, uint64_t *addr, uint64_t *size)
     return true;
 }
 
+static int by_address(const void *a, const void *b)
+{
+    const image_named *x = a, *y = b;
+    if (x->addr != y->addr) return x->addr < y->addr ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+size_t image_symbol_list(image *im, image_named **out)
+{
+    image_load_symbols(im);
+    size_t n = 0, kept = 0;
+    image_named *list = *out = calloc(im->symbols.count + 1, sizeof *list);
+    for (size_t i = 0; list && i < im->symbols.count; i++) {
+        const image_sym *s = &im->symbols.items[i];
+        if (is_own(s)) list[n++] = (image_named){s->name, s->addr, s->size, is_code(s), s->global};
+    }
+    if (n) qsort(list, n, sizeof *list, by_address);
+    for (size_t i = 0; i < n; i++)
+        if (!kept || by_address(&list[kept - 1], &list[i])) list[kept++] = list[i];
+    return kept;
+}
+
 bool image_has_dynamic(image *im, const char *name, bool defined)
 {
     image_symtab t;

@@ -1,5 +1,6 @@
 /* What the analysis knows of procedures, blocks and edges, and of operands (code.h). */
 #include "tool/code.h"
+#include "tool/regs.h"
 
 /* --- what is known --- */
 
@@ -110,7 +111,7 @@ inlay_address inlay_insn_address_of(const inlay_insn *insn, unsigned k)
 {
     const weave_insn *i = (const weave_insn *)insn;
     isa_mem mem[ISA_MAX_MEM];
-    inlay_address a = {.base = -1, .index = -1};
+    inlay_address a = {.base = -1, .index = -1, .segment = -1};
     unsigned n = i ? (unsigned)i->run->isa->memory(&i->in, mem) : 0;
     if (k >= n) return a;
     const isa_mem *m = &mem[k];
@@ -119,5 +120,6 @@ inlay_address inlay_insn_address_of(const inlay_insn *insn, unsigned k)
     a.scale = m->scale;
     a.displacement = m->disp;
     a.pc_relative = m->bits & ISA_MEM_PCREL;
+    if (m->segment) a.segment = (int)tool_reg_segment + m->segment - 1;
     return a;
 }

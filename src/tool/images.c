@@ -325,6 +325,22 @@ uint64_t inlay_image_symbol(inlay_image *i, const char *name)
     return found ? address + i->bias : 0;
 }
 
+unsigned inlay_image_symbols(inlay_image *i, void (*each)(const inlay_symbol *, void *), void *arg)
+{
+    if (!i || !each) return 0;
+    image_named *list = NULL;
+    bool entered = tool_enter();
+    image *file = tool_image_file(i);
+    size_t n = file ? image_symbol_list(file, &list) : 0;
+    tool_leave(entered);
+    for (size_t k = 0; k < n; k++) {
+        const image_named *s = &list[k];
+        each(&(inlay_symbol){s->name, s->addr + i->bias, s->size, s->is_code, s->is_global}, arg);
+    }
+    free(list);
+    return (unsigned)n;
+}
+
 /* --- sections --- */
 
 bool inlay_image_section(inlay_image *i, unsigned k, inlay_section *out)

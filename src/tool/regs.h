@@ -18,5 +18,6 @@ typedef struct tool_reg_group { /* registers with numbers from `first` on */
 extern const tool_reg_group tool_reg_groups[];
 extern const unsigned tool_reg_group_count;
 extern const inlay_reg tool_reg_thread_pointer; /* what inlay_thread_pointer reads */
+extern const inlay_reg tool_reg_segment;        /* number 1 of those that an operand of the ISA's has (isa_mem) */
 
 #endif

@@ -32,6 +32,7 @@ void inlay_resume(const inlay_context *context)
 {
     weave_context c = *(const weave_context *)(const void *)context;
     run_thread *t = thread_now();
+    if (t && !c.vectors) c.vectors = t->frame.vector_area; /* as they are */
     const char *why = fault_of(t, &c);
     if (!why) {
         c.pc = inlay_address_real(c.pc);

@@ -28,7 +28,7 @@ EXPECTED = {
     "local": (LOCAL, LOCAL),
     "atomic": (ATOMIC, ATOMIC),
     "value": ({"good": 1, "sum": None}, {"good": 1, "sum": None}),
-    "names": ({"good": 17, "library": 1}, {"good": 17, "library": 2}),
+    "names": ({"good": 20, "library": 1}, {"good": 20, "library": 2}),
 }
 NOTHING = {"wrong": 0, "good": 0, "sum": 0, "library": 0}
 

@@ -96,6 +96,43 @@ static void check_sections(inlay_image *image)
     expect(inlay_proc_at(entry) && !strcmp(inlay_proc_name(inlay_proc_at(entry)), "_start"));
 }
 
+typedef struct symbols {
+    uint64_t last, data, count;
+    bool in_order, target_is_code;
+} symbols;
+
+static void each_symbol(const inlay_symbol *s, void *arg)
+{
+    symbols *all = arg;
+    all->in_order &= s->address >= all->last;
+    all->last = s->address;
+    all->count++;
+    if (!strcmp(s->name, "data") && !s->is_code && s->is_global && s->size == sizeof(int)) all->data = s->address;
+    if (!strcmp(s->name, "target") && s->is_code) all->target_is_code = inlay_proc_at(s->address) == found->target;
+}
+
+static void check_symbols(inlay_image *image)
+{
+    symbols all = {.in_order = true};
+    unsigned count = inlay_image_symbols(image, each_symbol, &all);
+    expect(all.in_order && count == all.count && count > 20);
+    expect(all.target_is_code && all.data == inlay_image_symbol(image, "data"));
+}
+
+/* A variable of threads lies in a segment; nothing else in this procedure does. */
+static void check_addresses(void)
+{
+    unsigned in_segment = 0, wrong = 0;
+    for (inlay_block *b = inlay_proc_block_first(found->target); b; b = inlay_block_next(b))
+        for (inlay_insn *i = inlay_block_first(b); i; i = inlay_insn_next(i))
+            for (unsigned k = 0; k < inlay_insn_memory_count(i); k++) {
+                int segment = inlay_insn_address_of(i, k).segment;
+                in_segment += segment == INLAY_FS;
+                wrong += segment != INLAY_FS && segment != -1;
+            }
+    expect(in_segment >= 1 && !wrong);
+}
+
 static void check_names(void)
 {
     unsigned images = 0, libraries = 0;
@@ -145,8 +182,12 @@ static void image_loaded(inlay_image *image, void *arg)
 {
     (void)arg;
     if (!inlay_image_is_main(image)) return;
-    if (how == NAMES) check_sections(image);
     found->target = inlay_image_proc_named(image, "target");
+    if (how == NAMES) {
+        check_sections(image);
+        check_symbols(image);
+        check_addresses();
+    }
     found->data = inlay_image_symbol(image, "data");
     at_entry(inlay_proc_entry(found->target));
 }

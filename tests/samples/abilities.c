@@ -9,12 +9,14 @@
 enum { THREADS = 4, CALLS = 500, LAST = 4 };
 
 int data = 7;
+static __thread volatile long own;
 static size_t (*volatile length)(const char *) = strlen;
 static char *page_end; /* the last bytes before memory that may not be touched */
 
 __attribute__((noinline)) long target(long n, const char *text, const char *end, const char *nowhere)
 {
     __asm__ volatile("" : "+r"(n) : "r"(end), "r"(nowhere));
+    own += n;
     return n + (long)length(text);
 }
 

@@ -35,5 +35,5 @@ const tool_reg_group tool_reg_groups[] = {
     {INLAY_Z0, NAMES(z), INLAY_REG_VECTOR, 2048, WHOLE(INLAY_Z0)},
     {INLAY_P0, NAMES(p), INLAY_REG_MASK, 256, WHOLE(INLAY_P0)},
 };
-const inlay_reg tool_reg_thread_pointer = INLAY_TPIDR;
+const inlay_reg tool_reg_thread_pointer = INLAY_TPIDR, tool_reg_segment = INLAY_X0; /* there are none */
 const unsigned tool_reg_group_count = sizeof tool_reg_groups / sizeof *tool_reg_groups;

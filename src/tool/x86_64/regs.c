@@ -64,5 +64,5 @@ const tool_reg_group tool_reg_groups[] = {
     {INLAY_CR0, NAMES(cr), INLAY_REG_CONTROL, 64, WHOLE(INLAY_CR0)},
     {INLAY_DR0, NAMES(dr), INLAY_REG_CONTROL, 64, WHOLE(INLAY_DR0)},
 };
-const inlay_reg tool_reg_thread_pointer = INLAY_FS_BASE;
+const inlay_reg tool_reg_thread_pointer = INLAY_FS_BASE, tool_reg_segment = INLAY_FS;
 const unsigned tool_reg_group_count = sizeof tool_reg_groups / sizeof *tool_reg_groups;
