@@ -65,6 +65,12 @@ long inlay_syscall_number(const char *name);
 /* A signal is about to be delivered to the program's handler, or to end it (any thread). */
 void inlay_on_signal(void (*f)(inlay_thread *, int signo, const siginfo_t *, const inlay_context *, void *arg),
                      void *arg);
+/* In such a callback: the signal is not delivered. Its handler does not run, and it ends nothing: the program goes on
+ * where it is, as if a handler had done nothing; a call that waits and that the handler's action does not have
+ * restarted ends with EINTR. A fault's instruction is executed again, and so on until it does not fault
+ * (inlay_memory_write, or a system call of the tool's, may have seen to that). False, with a message: not called there.
+ */
+bool inlay_signal_drop(void);
 /* After fork, in the child: counters are zero again, all other memory of the tool's is as it was in the parent; other
  * threads are gone. */
 void inlay_on_fork_child(void (*f)(void *arg), void *arg);

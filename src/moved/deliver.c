@@ -139,28 +139,30 @@ typedef struct notice {
     run_thread *t;
     int signo;
     const siginfo_t *info;
+    bool delivers;
 } notice;
 
 static void tell_client(void *arg)
 {
     notice *n = arg;
     n->t->where = RUN_IN_RUNTIME;
-    run_here.client.signal(run_here.client.arg, n->t, n->signo, n->info, &n->t->ctx);
+    n->delivers = run_here.client.signal(run_here.client.arg, n->t, n->signo, n->info, &n->t->ctx);
     n->t->where = RUN_IN_CODE;
 }
 
-/* `c`: the program's context. */
-static void notify(run_thread *t, int signo, const siginfo_t *info, const weave_context *c)
+/* `c`: the program's context. False: it is not delivered. */
+static bool notify(run_thread *t, int signo, const siginfo_t *info, const weave_context *c)
 {
-    if (!run_here.client.signal) return;
+    if (!run_here.client.signal) return true;
     uint64_t before = run_kernel_mask_sent();
-    notice n = {t, signo, info};
+    notice n = {t, signo, info, true};
     weave_context kept = t->ctx;
     t->ctx = *c;
     t->ctx.pc = moved_original((real_addr){c->pc}).at; /* what the tool knows code by */
     moved_on_tool_stack(t, tell_client, &n);
     t->ctx = kept;
     run_kernel_mask_set(before);
+    return n.delivers;
 }
 
 /* --- delivery --- */
@@ -228,7 +230,7 @@ static moved_jump enter(run_thread *t, int signo, const run_action *a, void *uc,
 static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t frame, bool fault)
 {
     moved_jump none = {0, 0};
-    run_action a = take_action(t, signo);
+    run_action a = t->signals->action[signo];
     if (fault && a.handler == RUN_IGNORE) a.handler = RUN_DEFAULT;
     if (!fault && !run_signal_matters(signo, &a)) return none;
     moved_where at;
@@ -237,8 +239,12 @@ static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, u
     if (fault && signo == SIGSYS) info->si_call_addr = (void *)(uintptr_t)c.pc; /* not where it was made */
     bool leaves = at.place && (a.handler != RUN_DEFAULT || fault || run_kills_by_default(signo));
     if (leaves) moved_leave_run(t, at.place, at.before);
-    notify(t, signo, info, &c);
-    if (a.handler == RUN_DEFAULT) {
+    if (!notify(t, signo, info, &c)) {
+        if (leaves) moved_enter_run(t, at.place, at.before);
+        return none;
+    }
+    if (a.handler != RUN_DEFAULT) a = take_action(t, signo);
+    if (!is_handled(&a)) {
         if (fault || run_kills_by_default(signo)) die(t, info, frame, &c, fault);
         return none;
     }

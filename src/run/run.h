@@ -64,7 +64,8 @@ typedef struct run_client {
     /* May change ctx (number in rax, arguments); true: skip the call, result is already in rax. */
     bool (*syscall_enter)(void *arg, run_thread *t, weave_context *ctx, long nr);
     void (*syscall_exit)(void *arg, run_thread *t, weave_context *ctx, long nr);
-    void (*signal)(void *arg, run_thread *t, int signo, const siginfo_t *info, weave_context *ctx);
+    /* False: it is not delivered, the program goes on at ctx. */
+    bool (*signal)(void *arg, run_thread *t, int signo, const siginfo_t *info, weave_context *ctx);
     void (*fork_before)(void *arg, run_thread *t);
     void (*fork_parent)(void *arg, run_thread *t, int child); /* child: or -errno; of vfork: when that is over */
     void (*fork_child)(void *arg, run_thread *t);

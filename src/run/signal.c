@@ -262,6 +262,15 @@ long run_sys_sigaltstack(run_thread *t, uint64_t ss, uint64_t old)
 
 /* --- delivery --- */
 
+static run_action action_of(run_thread *t, int signo)
+{
+    run_signals *s = t->signals;
+    inl_lock_take(&s->lock);
+    run_action a = s->action[signo];
+    inl_lock_release(&s->lock);
+    return a;
+}
+
 static run_action take_action(run_thread *t, int signo)
 {
     run_signals *s = t->signals;
@@ -275,12 +284,18 @@ static run_action take_action(run_thread *t, int signo)
     return a;
 }
 
+static bool tell_client(run_thread *t, const siginfo_t *info)
+{
+    const run_client *c = &run_here.client;
+    return !c->signal || c->signal(c->arg, t, info->si_signo, info, &t->ctx);
+}
+
 /* The program has no handler, or may not run it: what the kernel would do. */
 static void act_by_default(run_thread *t, const siginfo_t *info, bool fault)
 {
     int signo = info->si_signo;
     if (fault || (run_kills_by_default(signo) && run_here.pid != 1)) {
-        if (run_here.client.signal) run_here.client.signal(run_here.client.arg, t, signo, info, &t->ctx);
+        if (!tell_client(t, info)) return;
         run_process_die_of(t, info);
     }
     /* The disposition changed while the signal waited: the kernel now has the default too. */
@@ -290,7 +305,7 @@ static void act_by_default(run_thread *t, const siginfo_t *info, bool fault)
 static void deliver_now(run_thread *t, const siginfo_t *info, uint64_t base, bool fault)
 {
     int signo = info->si_signo;
-    run_action a = take_action(t, signo);
+    run_action a = action_of(t, signo);
     if (fault && (t->sigmask & RUN_BIT(signo) || a.handler == RUN_IGNORE)) a.handler = RUN_DEFAULT;
     if (a.handler == RUN_IGNORE) return;
     if (a.handler == RUN_DEFAULT) {
@@ -298,7 +313,12 @@ static void deliver_now(run_thread *t, const siginfo_t *info, uint64_t base, boo
         return;
     }
     if (run_here.engine->watch) run_here.engine->watch->interrupted(t);
-    if (run_here.client.signal) run_here.client.signal(run_here.client.arg, t, signo, info, &t->ctx);
+    if (!tell_client(t, info)) return;
+    a = take_action(t, signo);
+    if (a.handler == RUN_IGNORE || a.handler == RUN_DEFAULT) { /* another thread has changed it, or was quicker */
+        if (a.handler == RUN_DEFAULT || fault) act_by_default(t, info, fault);
+        return;
+    }
     inl_log(INL_LOG_SIGNAL, "signal %d code %d at %#lx goes to %#lx", signo, info->si_code, (long)t->ctx.pc,
             (long)a.handler);
     if (!run_sigframe_push(t, signo, info, &a, t->sigmask)) {

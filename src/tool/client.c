@@ -161,11 +161,23 @@ static void syscall_exit(void *arg, run_thread *t, weave_context *c, long nr)
     tool_syscall_set_result(c, s.result);
 }
 
-static void on_signal(void *arg, run_thread *t, int signo, const siginfo_t *info, weave_context *c)
+static bool on_signal(void *arg, run_thread *t, int signo, const siginfo_t *info, weave_context *c)
 {
     (void)arg;
+    bool delivers = true;
+    tool_here.delivers = &delivers;
     TOOL_CALL(ON_SIGNAL, void (*)(inlay_thread *, int, const siginfo_t *, const inlay_context *, void *),
               (inlay_thread *)t, signo, info, (const inlay_context *)c);
+    tool_here.delivers = NULL;
+    return delivers;
+}
+
+bool inlay_signal_drop(void)
+{
+    bool *delivers = tool_here.delivers;
+    if (delivers) *delivers = false;
+    else tool_say_limited("inlay_signal_drop is for callbacks of signals");
+    return delivers != NULL;
 }
 
 /* --- processes --- */

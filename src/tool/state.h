@@ -39,6 +39,7 @@ typedef struct tool_thread_now {
     inl_arena *run_arena;           /* a run is shown to the tool: what is made dies with it; NULL: it stays */
     char **exec_options;            /* of the exec that callbacks are asked about: one block; NULL: this process's */
     const struct run_thread *owner; /* of the records that a buffer's function has now; NULL: it has none */
+    bool *delivers;                 /* the signal that callbacks are shown; NULL: they are shown none */
     unsigned doing;                 /* 1 + the kind of the callback that runs; 0: none (blame.h) */
     char refusal[320];              /* why there is no point, for the message of inlay_insert */
     char mistake[240];              /* what was wrong with an expression, which is NULL then, likewise */

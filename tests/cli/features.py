@@ -80,26 +80,47 @@ def check_writes(inlay, folder):
             raise Failed(f"{stress}: status {done.status}, {done.stdout}", *driver.as_lines(done.stderr)[:4])
 
 
+def each_way(inlay, folder, name, *options):
+    """The program NAME_program under NAME_tool: what it said and did by itself, and each way."""
+    tool, program, new = (f"{folder}/{name}_{n}" for n in ("tool", "program", "new"))
+    made = driver.run([inlay, "cc", "-Wall", "-Wextra", "-Werror", f"{HERE}/{name}_tool.c", "-o", tool], LIMIT)
+    if made.status:
+        raise Failed(*driver.as_lines(made.stderr)[-6:])
+    driver.build("dynamic", f"{HERE}/{name}_program.c", program)
+    yield "native", driver.run([program], LIMIT)
+    for engine in ("jit", "live"):
+        yield engine, driver.run([inlay, "run", f"--engine={engine}", tool, *options, "--", program], LIMIT)
+    driver.rewrite(inlay, [tool, *options, program, "-o", new], LIMIT)
+    yield "rewritten", driver.run([new], LIMIT)
+
+
 def check_files(inlay, folder):
     """A tool's own files have no numbers that the program could meet, are written at the end though nobody closes them,
     each line once, and can be written in a child of fork whichever thread was writing."""
-    tool, program, new, own = (f"{folder}/{n}" for n in ("files_tool", "files_program", "files_new", "files_own"))
-    made = driver.run([inlay, "cc", "-Wall", "-Wextra", "-Werror", f"{HERE}/files_tool.c", "-o", tool], LIMIT)
-    if made.status:
-        raise Failed(*driver.as_lines(made.stderr)[-6:])
-    driver.build("dynamic", f"{HERE}/files_program.c", program)
-    native = driver.run([program], LIMIT)
-    driver.rewrite(inlay, [tool, "--own", own, program, "-o", new], LIMIT)
-    ways = [[inlay, "run", f"--engine={e}", tool, "--own", own, "--", program] for e in ("jit", "live")]
-    for argv in (*ways, [new]):
-        if os.path.exists(own):
-            os.remove(own)
-        done = driver.run(argv, LIMIT)
+    own = f"{folder}/files_own"
+    for how, done in each_way(inlay, folder, "files", "--own", own):
+        if how == "native":
+            native = done
+            continue
         with open(own, encoding="utf-8") as f:
             lines = sorted(f.read().split("\n"))
-        if (done.status, done.stdout) != (native.status, native.stdout) or done.stderr or \
-                lines != ["", "before", "child", "end 3", "end 3", "parent"]:
-            raise Failed(f"{argv}: status {done.status}, {done.stdout}", f"{lines}", *driver.as_lines(done.stderr)[:4])
+        os.remove(own)
+        if done != native or lines != ["", "before", "child", "end 3", "end 3", "parent"]:
+            raise Failed(f"{how}: status {done.status}, {done.stdout}", f"{lines}", *driver.as_lines(done.stderr)[:4])
+
+
+def check_drops(inlay, folder):
+    """Signals that a callback keeps from the program: handlers do not run, it does not end, and counts are right."""
+    counts = set()
+    for how, done in each_way(inlay, folder, "drops"):
+        said = driver.as_lines(done.stderr)
+        if how == "native":
+            continue
+        if (done.status, done.stdout) != (3, b"5 1, 30\n") or len(said) != 1 or not said[0].startswith("10 2 1 5, "):
+            raise Failed(f"{how}: status {done.status}, {done.stdout}", *said[:4])
+        counts.add(said[0])
+    if len(counts) != 1:
+        raise Failed("counts differ", *counts)
 
 
 def check_times(argv, report, native, env=driver.ENVIRONMENT):
@@ -170,6 +191,7 @@ def main():
         for name, function in (("rewritten late", too_late), ("jit locks", locks_under_jit),
                                ("jit writes", lambda: check_writes(inlay, results.folder)),
                                ("files", lambda: check_files(inlay, results.folder)),
+                               ("drops", lambda: check_drops(inlay, results.folder)),
                                ("rewritten locks", locks_rewritten), ("jit times", times_under_jit),
                                ("rewritten times", times_rewritten)):
             if driver.chosen(name, options):
