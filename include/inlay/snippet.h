@@ -150,6 +150,13 @@ static inline inlay_expr inlay_call(result (*f)(parameters...), values... argume
                              (std::is_floating_point<result>::value ? INLAY_RETURNS_REAL : 0);
     return inlay_call_returning((void (*)(void))f, returns, sizeof...(arguments), list + 1);
 }
+/* A lambda that captures nothing is a routine as well. */
+template <typename lambda, typename... values>
+static inline typename std::enable_if<std::is_class<lambda>::value, inlay_expr>::type inlay_call(lambda f,
+                                                                                                 values... arguments)
+{
+    return inlay_call(+f, arguments...);
+}
 #endif
 
 #endif

@@ -196,12 +196,14 @@ class Guide:
                 raise Failed("ends of handlers", *self.result(argv, status=3, same=False))
 
     def nested(self, suffix):
-        """A call's value is another one's argument."""
+        """A call's value is another one's argument. In C++ a routine may be a lambda."""
         source, tool = f"{self.folder}/nested{suffix}", f"{self.folder}/nested"
         call = "inlay_call(take, inlay_call(add, inlay_call(twice, inlay_const(3)), inlay_call(five)))"
+        if suffix == ".cc":
+            call = call.replace("twice,", "[](uint64_t a) { return 2 * a; },")
         with open(source, "w", encoding="utf-8") as f:
             f.write(TOOL.replace("BLOCK", f"inlay_insert(p, {call})").replace("MAIN", START).replace("number;\n", "number;\n"
-                    "static uint64_t twice(uint64_t a) { return 2 * a; }\nstatic uint64_t add(uint64_t a, uint64_t b) { return a + b; }\n"
+                    "uint64_t twice(uint64_t);\nuint64_t twice(uint64_t a) { return 2 * a; }\nstatic uint64_t add(uint64_t a, uint64_t b) { return a + b; }\n"
                     "static uint64_t five(void) { return 5; }\nstatic void take(uint64_t a) { number += a == 11; number += 1000000 * (a != 11); }\n", 1))
         made = driver.run([self.inlay, "cc", "-Wall", "-Wextra", "-Werror", "-O2", source, "-o", tool], LIMIT)
         if made.status:
