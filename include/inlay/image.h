@@ -45,7 +45,8 @@ bool inlay_image_section(inlay_image *, unsigned k, inlay_section *out); /* k fr
 bool inlay_image_section_named(inlay_image *, const char *name, inlay_section *out);
 
 /* All symbols that have an address, of code and data, in order of address: calls `each` for them, and answers how many
- * there are. Those of separate debug files too; a thread-local variable has none. */
+ * there are. Those of separate debug files too; a thread-local variable has none, and labels that are
+ * local and of no type are left out. */
 typedef struct inlay_symbol {
     const char *name; /* as it is (mangled); lives as long as the image */
     uint64_t address, size;
