@@ -1,8 +1,8 @@
 /* Jumps over old code, to where it has moved.
  *
  * What may be overwritten: the blocks of moved procedures, dead once all ways into them are caught, and
- * padding that nothing uses. Where unknown code may yet come back to old blocks, only those that are caught
- * are. Bytes within a procedure that belong to no block may be data and are not
+ * padding that nothing uses, also behind a procedure that nobody has asked for. Where unknown code may yet come back to
+ * old blocks, only those that are caught are. Bytes within a procedure that belong to no block may be data and are not
  * touched. One byte of bookkeeping a byte of text:
  *
  *     ....|FFFFFFFFFFFFFFFF|....        after the moved code is known: F free, . untouchable
@@ -88,9 +88,11 @@ static bool survey(const move_work *w, ground *g)
     if (!g->bytes) return false;
     for (uint32_t i = 0; i < p->proc_count; i++) {
         const cfg_proc *of = &p->procs[i];
-        if (!move_is_moved(w, i)) continue;
-        bool stays = may_be_reentered(p, of);
-        set(g, of->addr + of->size, of->padding, FREE);
+        const bool moved = move_is_moved(w, i), whole = of->status == CFG_PROC_WHOLE;
+        const bool stays = may_be_reentered(p, of);
+        if (moved || (w->plan.procs[i].how == MOVE_UNWANTED && whole && !stays))
+            set(g, of->addr + of->size, of->padding, FREE);
+        if (!moved) continue;
         for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++)
             if (!stays || w->block_bits[k] & MOVE_CATCH)
                 set(g, p->blocks[k].addr, p->blocks[k].size, may_overwrite(w, k) ? FREE : OWN);

@@ -269,6 +269,10 @@ class Commands:
                 out = command.end(signo=None)
             if not re.search(r"^ *[1-9]\d*  place", out, re.M) or not re.search(r"^ *-  narrow \(hot\): .", out, re.M):
                 raise driver.Failed("what is not counted has not been called 0 times", out)
+            with Command(self.inlay, "count", "-p", process.pid, "--for", "0.1", "waits") as command:
+                out = command.end(signo=None)
+            if not re.search(r"^ *[1-9]\d*  waits", out, re.M):
+                raise driver.Failed("there is room for a jump behind another procedure", out)
             with Command(self.inlay, "break", "-p", process.pid, "narrow") as command:
                 command.end(signo=None, status=1)
             if not any("nothing can be put into narrow (hot): " in line for line in command.said):
