@@ -1,15 +1,16 @@
 /* Jumps over old code, to where it has moved.
  *
  * What may be overwritten: the blocks of moved procedures, dead once all ways into them are caught, and
- * padding that nothing uses, also behind a procedure that nobody has asked for. Where unknown code may yet come back to
- * old blocks, only those that are caught are. Bytes within a procedure that belong to no block may be data and are not
- * touched. One byte of bookkeeping a byte of text:
+ * padding that nothing uses; where that is not enough, also behind procedures that nobody has asked for. Where unknown
+ * code may yet come back to old blocks, only those that are caught are. Bytes within a procedure that belong to no
+ * block may be data and are not touched. One byte of bookkeeping a byte of text:
  *
  *     ....|FFFFFFFFFFFFFFFF|....        after the moved code is known: F free, . untouchable
  *     ....|JJJJJFFJJFFFFFFF|....        each place takes a far jump (here of five bytes), or a near one (of two) if
  *                                   another place follows
  *     ....|JJJJJFFJJFBBBBBF|....        of which the two reach a springboard nearby
  */
+#include "base/search.h"
 #include "move/isa.h"
 
 #include <string.h>
@@ -88,11 +89,9 @@ static bool survey(const move_work *w, ground *g)
     if (!g->bytes) return false;
     for (uint32_t i = 0; i < p->proc_count; i++) {
         const cfg_proc *of = &p->procs[i];
-        const bool moved = move_is_moved(w, i), whole = of->status == CFG_PROC_WHOLE;
-        const bool stays = may_be_reentered(p, of);
-        if (moved || (w->plan.procs[i].how == MOVE_UNWANTED && whole && !stays))
-            set(g, of->addr + of->size, of->padding, FREE);
-        if (!moved) continue;
+        if (!move_is_moved(w, i)) continue;
+        bool stays = may_be_reentered(p, of);
+        set(g, of->addr + of->size, of->padding, FREE);
         for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++)
             if (!stays || w->block_bits[k] & MOVE_CATCH)
                 set(g, p->blocks[k].addr, p->blocks[k].size, may_overwrite(w, k) ? FREE : OWN);
@@ -122,6 +121,22 @@ static uint64_t find_board(const ground *g, const move_isa *set, uint64_t at)
     for (unsigned d = 1; d <= set->near_back; d++)
         if (end >= d && is_free(g, end - d, set->far_jump)) return end - d;
     return 0;
+}
+
+/* The padding near `at` of procedures that nobody has asked for, but for what a board has taken. */
+static void free_unasked(const move_work *w, ground *g, uint64_t at)
+{
+    const cfg_program *p = move_cfg(w);
+    const uint64_t from = at > w->isa->near_back ? at - w->isa->near_back : 0;
+    const uint64_t to = at + w->isa->near_jump + w->isa->near_on + w->isa->far_jump;
+    size_t i = INL_FIRST(p->proc_count, k, p->procs[k].addr + p->procs[k].size + p->procs[k].padding > from);
+    for (; i < p->proc_count && p->procs[i].addr < to; i++) {
+        const cfg_proc *of = &p->procs[i];
+        const bool is_whole = of->status == CFG_PROC_WHOLE && !may_be_reentered(p, of);
+        if (w->plan.procs[i].how != MOVE_UNWANTED || !is_whole) continue;
+        for (uint64_t end = of->addr + of->size, k = end; k < end + of->padding; k++)
+            if (g->bytes[k - g->low] == UNTOUCHABLE) set(g, k, 1, FREE);
+    }
 }
 
 /* False: a procedure had to be left alone. */
@@ -154,6 +169,8 @@ static bool claim_boards(move_work *w, ground *g)
         const cfg_block *b = &p->blocks[c->block];
         if (!c->room || c->room == w->isa->far_jump) continue;
         c->board = find_board(g, w->isa, b->addr);
+        if (!c->board) free_unasked(w, g, b->addr);
+        if (!c->board) c->board = find_board(g, w->isa, b->addr);
         set(g, c->board, c->board ? w->isa->far_jump : 0, TAKEN);
         if (c->board) continue;
         move_leave(w, b->proc, "there is no room for a springboard near where its code can be reached");

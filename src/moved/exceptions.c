@@ -114,8 +114,9 @@ static uint64_t counterpart(uint64_t word)
 {
     uint64_t old = moved_back(word), site;
     if (!old) old = instruction_of(word);
-    if (!old && moved_site_original(word, false, &site)) old = site; /* what a system call leaves in a register */
-    return old || !moved_is_new(word) ? old : lsda_of(word);
+    if (old || !moved_is_new(word)) return old;
+    if (moved_site_original(word, false, &site) && site) return site; /* what a system call leaves in a register */
+    return lsda_of(word);
 }
 
 uint64_t moved_old_word(uint64_t word)
