@@ -60,8 +60,14 @@ bool image_executable(const image *im, uint64_t addr, uint64_t *end)
 
 static inl_status add_segment(image *im, const Elf64_Phdr *p, inl_error *e)
 {
-    image_segment s = {p->p_vaddr,        p->p_memsz,        p->p_offset,      p->p_filesz,
-                       p->p_flags & PF_R, p->p_flags & PF_W, p->p_flags & PF_X};
+    image_segment s = {.addr = p->p_vaddr,
+                       .mem_size = p->p_memsz,
+                       .file_offset = p->p_offset,
+                       .file_size = p->p_filesz,
+                       .alignment = p->p_align,
+                       .read = p->p_flags & PF_R,
+                       .write = p->p_flags & PF_W,
+                       .exec = p->p_flags & PF_X};
     if (s.file_size > s.mem_size) s.file_size = s.mem_size;
     if (s.addr + s.mem_size < s.addr || s.file_offset + s.file_size < s.file_offset)
         return inl_fail_at(e, INL_ERR_FORMAT, s.addr, "%s: a segment wraps around", im->path);

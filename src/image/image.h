@@ -18,7 +18,7 @@
 typedef struct image image;
 
 typedef struct image_segment { /* a PT_LOAD */
-    uint64_t addr, mem_size, file_offset, file_size;
+    uint64_t addr, mem_size, file_offset, file_size, alignment;
     bool read, write, exec;
 } image_segment;
 

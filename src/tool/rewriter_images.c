@@ -74,6 +74,19 @@ void rewriter_add_libraries(rewriter *r)
     free(libs);
 }
 
+/* Where the kernel puts a program without randomisation: it heeds the greatest alignment of a segment. */
+static uint64_t place_of_program(const image *im)
+{
+    const image_segment *s;
+    size_t n = image_segments(im, &s);
+    uint64_t most = 1;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t a = s[i].alignment;
+        if (a > most && a < tool_places.program && (a & (a - 1)) == 0) most = a;
+    }
+    return tool_places.program & -most;
+}
+
 /* Where each one is taken to lie. */
 void rewriter_place(rewriter *r)
 {
@@ -87,7 +100,7 @@ void rewriter_place(rewriter *r)
         if (image_type(i->im) == ET_EXEC) {
             i->bias = 0;
         } else if (k == 0 && i->is_program) {
-            i->bias = tool_places.program - low;
+            i->bias = place_of_program(i->im) - low;
         } else {
             i->bias = next - low;
             next += 16 * (high - low) + MEGABYTES_2; /* room for moved code */

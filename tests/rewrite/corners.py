@@ -9,6 +9,7 @@ program needs; what it does is held to the original's behaviour and, where that 
   reentered     code behind a call that returns after all comes back to a procedure that has moved
   over-calls    numbers of system calls in registers that calls change or keep, in code that is not rewritten
   search-path   a library that is opened by name is found along the program's own path, or its library's
+  aligned       segments aligned to more than a page: addresses are those of the kernel without randomisation
   holes         calls of places in the image where nothing is mapped, or no code is; a handler sees where
   options       a loop over letters, with a switch of which some cases end the program and others say something
   packed        initialisers and pointers that DT_RELR relocates
@@ -361,6 +362,15 @@ int main(void)
 }
 """
 
+
+ALIGNED = r"""
+#include <stdio.h>
+extern char counts[];
+int sum;
+__asm__(".text\ncount:\ncounts: addl %edi, sum(%rip)\nret");
+void count(int);
+int main(int n, char **v) { count(n); printf("%lx\n", (unsigned long)counts); return 0; }
+"""
 
 HOLES = r"""
 #define _GNU_SOURCE
@@ -792,6 +802,16 @@ class Test:
                 self.rewrite(tool, "program", "--with-libs", f"libs-{tool}")
                 self.same("program", f"libs-{tool}/program")
 
+    def aligned(self):
+        self.folder("aligned", program_dot_c=ALIGNED)
+        self.build("gcc -O1 -pie -Wl,-z,max-page-size=0x200000", "program.c", "-o", "program")
+        self.rewrite("memtrace", "program", "--image=program")
+        at = driver.run(["setarch", "-R", "./program"], LIMIT, cwd=self.here).stdout.decode().strip()
+        driver.run(["./program.memtrace"], LIMIT, cwd=self.here, env=driver.ENVIRONMENT | {"INLAY_OUT": "result"})
+        with open(f"{self.here}/result", encoding="ascii") as f:
+            if not any(line.startswith(f"{at} ") for line in f):
+                raise Failed(f"nothing was done at {at}")
+
     def holes(self):
         self.folder("holes", program_dot_c=HOLES)
         self.build("gcc -O1 -no-pie -Wl,-z,max-page-size=0x200000,-z,separate-code", "program.c", "-o", "program")
@@ -888,7 +908,7 @@ def main():
             results.skip("all", "there is no g++")
             return 0
         test = Test(options, results)
-        for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "holes", "options", "packed",
+        for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "aligned", "holes", "options", "packed",
                      "appended", "skipped", "adjacent", "cold-labels", "labels", "short-calls", "large"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
