@@ -65,6 +65,7 @@ static void spare_open_tables(const move_work *w, ground *g)
 static bool may_overwrite(const move_work *w, uint32_t block)
 {
     const move_target *t = w->target;
+    if (w->lands_old[move_cfg(w)->blocks[block].proc]) return false;
     return !t->may_overwrite || t->may_overwrite(t->arg, move_cfg(w), block);
 }
 
@@ -139,7 +140,33 @@ static void free_unasked(const move_work *w, ground *g, uint64_t at)
     }
 }
 
-/* False: a procedure had to be left alone. */
+/* A place of `block` has no room. Where only exceptions come to it, which are thrown out of a signal's handler and so
+ * find a frame that shows an original address, old code may run: it stays whole, but for the jumps of other places. */
+static void give_up(move_work *w, uint32_t block, const char *why)
+{
+    const uint32_t proc = move_cfg(w)->blocks[block].proc;
+    uint8_t *bits = &w->block_bits[block];
+    if (w->target->outside_stays && *bits & MOVE_PAD_LEFT && w->lands_old[proc] != MOVE_LANDS_OLD) {
+        *bits = (uint8_t)((*bits & ~MOVE_PAD_LEFT) | MOVE_TAIL_SEEN);
+        w->lands_old[proc] = MOVE_WILL_LAND_OLD;
+        if (!move_catch_is_needed(w, block)) return;
+    }
+    move_leave(w, proc, why);
+}
+
+/* Where a part of a procedure would begin with a landing pad, which then had the number of none, compilers put an
+ * instruction in front that does nothing. No way leads there; what came all the same would go on to the pad. */
+static bool is_before_pad(const cfg_program *p, const cfg_block *b)
+{
+    const cfg_block *behind = b + 1;
+    isa_insn in;
+    return b->flags == CFG_BLOCK_ENTRY && !(p->procs[b->proc].flags & MOVE_WAYS_IN) &&
+           b->addr != image_entry(p->image) && behind < p->blocks + p->block_count &&
+           behind->addr == b->addr + b->size && behind->flags & CFG_BLOCK_LANDING && move_last_insn(p, b, &in) &&
+           in.len == b->size && in.flow == ISA_FLOW_NEXT;
+}
+
+/* False: a procedure had to be left alone, or may not be overwritten. */
 static bool claim_places(move_work *w, ground *g)
 {
     const cfg_program *p = move_cfg(w);
@@ -153,8 +180,8 @@ static bool claim_places(move_work *w, ground *g)
         set(g, b->addr, c->room, TAKEN);
         if (c->room) continue;
         set(g, b->addr, b->size, UNTOUCHABLE);
-        if (c->optional || !move_catch_is_needed(w, c->block)) continue;
-        move_leave(w, b->proc, "there is no room for a jump where its code can be reached");
+        if (c->optional || !move_catch_is_needed(w, c->block) || is_before_pad(p, b)) continue;
+        give_up(w, c->block, "there is no room for a jump where its code can be reached");
         all = false;
     }
     return all;
@@ -173,7 +200,11 @@ static bool claim_boards(move_work *w, ground *g)
         if (!c->board) c->board = find_board(g, w->isa, b->addr);
         set(g, c->board, c->board ? w->isa->far_jump : 0, TAKEN);
         if (c->board) continue;
-        move_leave(w, b->proc, "there is no room for a springboard near where its code can be reached");
+        if (move_old_may_run(w, b->proc) && !move_catch_is_needed(w, c->block)) {
+            c->room = 0;
+            continue;
+        }
+        give_up(w, c->block, "there is no room for a springboard near where its code can be reached");
         all = false;
     }
     return all;

@@ -202,7 +202,8 @@ static void mark_edges(move_work *w)
             continue;
         }
         w->block_bits[e->to] |= MOVE_TAIL_SEEN;
-        if (w->target->one_by_one || !move_is_moved(w, from)) w->block_bits[e->to] |= MOVE_FROM_LEFT;
+        if (w->target->one_by_one || !move_is_moved(w, from) || w->lands_old[from])
+            w->block_bits[e->to] |= MOVE_FROM_LEFT;
     }
 }
 
@@ -232,6 +233,18 @@ static bool all_moved(const move_work *w, uint64_t from, uint64_t to)
     return true;
 }
 
+bool move_old_may_run(const move_work *w, uint32_t proc) { return w->target->has_frames || w->lands_old[proc]; }
+
+/* A pad of code that has moved: only what is thrown out of a signal's handler, and finds a frame that shows an original
+ * address, lands there, or what finds an old frame. Old code may run then where it is whole. */
+static void mark_pad_of_moved(move_work *w, uint32_t block, bool own)
+{
+    const move_target *t = w->target;
+    uint8_t *bits = &w->block_bits[block];
+    if (!t->outside_stays) *bits |= own ? 0 : MOVE_PAD_LEFT;
+    else *bits |= move_old_may_run(w, move_cfg(w)->blocks[block].proc) ? MOVE_BRANCHED | MOVE_TAIL_SEEN : MOVE_PAD_LEFT;
+}
+
 static void mark_landing_pads(move_work *w)
 {
     const cfg_program *p = move_cfg(w);
@@ -241,16 +254,14 @@ static void mark_landing_pads(move_work *w)
     for (size_t i = 0; i < n; i++) {
         const image_unwind_range *r = &ranges[i];
         bool moved = all_moved(w, r->addr, r->addr + r->size);
-        bool pads_stay = w->target->outside_stays;
-        if (!r->lsda || (moved && !w->target->one_by_one && !pads_stay)) continue;
+        if (!r->lsda || (moved && !w->target->one_by_one && !w->target->outside_stays)) continue;
         image_lsda_read(p->image, r->lsda, r->addr, &lsda);
         for (size_t k = 0; k < lsda.count; k++) {
             uint32_t b = lsda.sites[k].landing_pad ? cfg_block_at(p, lsda.sites[k].landing_pad) : CFG_NONE;
             /* where procedures come and go, it may be another part of the procedure's that is in */
             if (b == CFG_NONE) continue;
-            bool own = moved && p->blocks[b].proc == cfg_proc_covering(p, r->addr);
-            if (own && pads_stay && w->target->has_frames) w->block_bits[b] |= MOVE_BRANCHED;
-            else if (!own || pads_stay) w->block_bits[b] |= MOVE_PAD_LEFT;
+            if (moved) mark_pad_of_moved(w, b, p->blocks[b].proc == cfg_proc_covering(p, r->addr));
+            else w->block_bits[b] |= MOVE_PAD_LEFT;
         }
     }
     image_lsda_free(&lsda);
@@ -270,9 +281,9 @@ bool move_catch_is_needed(const move_work *w, uint32_t block)
 {
     const cfg_program *p = move_cfg(w);
     const cfg_block *b = &p->blocks[block];
-    const unsigned ways = CFG_PROC_IFUNC | CFG_PROC_ADDRESS_TAKEN | CFG_PROC_EXPORTED | CFG_PROC_CALLED;
     uint8_t bits = w->block_bits[block];
-    return b->flags & CFG_BLOCK_ADDRESS_TAKEN || p->procs[b->proc].flags & ways ||
+    if (w->lands_old[b->proc] && !(b->flags & CFG_BLOCK_ENTRY)) return needs_catch(b, bits);
+    return b->flags & CFG_BLOCK_ADDRESS_TAKEN || p->procs[b->proc].flags & MOVE_WAYS_IN ||
            (bits & (MOVE_TABLE_KEPT | MOVE_FROM_LEFT | MOVE_PAD_LEFT | MOVE_BEHIND_CALL)) || !(bits & MOVE_TAIL_SEEN) ||
            b->addr == image_entry(p->image);
 }
@@ -305,6 +316,7 @@ static bool settle(move_work *w, const char *why, bool few)
 {
     const cfg_program *p = move_cfg(w);
     memset(w->calls_stay, 0, p->proc_count);
+    memset(w->lands_old, 0, p->proc_count);
     for (uint32_t i = 0; i < p->proc_count; i++) first_choice(w, i, why, few);
     move_leave_sequences(w);
     leave_split(w);
@@ -314,6 +326,8 @@ static bool settle(move_work *w, const char *why, bool few)
         if (w->runs_early[i] && move_is_moved(w, i)) w->plan.procs[i].how = MOVE_MOVED_QUIETLY;
     do {
         memset(w->block_bits, 0, p->block_count);
+        for (uint32_t i = 0; i < p->proc_count; i++)
+            if (w->lands_old[i]) w->lands_old[i] = MOVE_LANDS_OLD;
         mark_edges(w);
         mark_tables(w);
         mark_landing_pads(w);

@@ -20,8 +20,9 @@ static bool prepare(move_work *w)
     w->first_table = calloc(p->proc_count + 1u, sizeof *w->first_table);
     w->next_table = calloc(p->table_count + 1u, sizeof *w->next_table);
     w->calls_stay = calloc(p->proc_count + 1u, 1);
+    w->lands_old = calloc(p->proc_count + 1u, 1);
     w->text_from = calloc(p->proc_count + 1u, sizeof *w->text_from);
-    if (!w->text_from || !w->calls_stay) return false;
+    if (!w->text_from || !w->calls_stay || !w->lands_old) return false;
     if (!w->plan.procs || !w->block_bits || !w->new_at || !w->redirected || !w->first_table || !w->next_table)
         return false;
     memset(w->new_at, 0xff, (p->block_count + 1u) * sizeof *w->new_at);
@@ -81,6 +82,7 @@ static void forget(move_work *w)
     free(w->runs_early);
     free(w->looked_up);
     free(w->calls_stay);
+    free(w->lands_old);
     inl_vec_free(&w->catches);
     inl_vec_free(&w->near);
     inl_vec_free(&w->forms);

@@ -42,12 +42,17 @@ enum {                         /* move_work.block_bits */
        MOVE_CATCH = 1,         /* the old code here becomes a jump to the new */
        MOVE_TABLE_KEPT = 2,    /* a table that was not redirected leads here */
        MOVE_FROM_LEFT = 4,     /* code that stays in place leads here by a direct jump */
-       MOVE_TAIL_SEEN = 8,     /* some known direct jump from another procedure leads here */
+       MOVE_TAIL_SEEN = 8,     /* some known direct jump from another procedure leads here, or an exception does */
        MOVE_PAD_LEFT = 16,     /* a landing pad of code that stays in place */
-       MOVE_BRANCHED = 64,     /* a branch of its own procedure leads here, and so may a frame on a stack */
+       MOVE_BRANCHED = 64,     /* old code that runs may come here, which is well if it goes on there */
        MOVE_SPLIT = 32,        /* some direct branch or call leads into one of its instructions */
        MOVE_BEHIND_CALL = 128, /* a call that stays in place returns here */
 };
+
+/* Flags of a procedure: it is something else than a jump is known to lead to its begin. */
+enum { MOVE_WAYS_IN = CFG_PROC_IFUNC | CFG_PROC_ADDRESS_TAKEN | CFG_PROC_EXPORTED | CFG_PROC_CALLED };
+
+enum { MOVE_WILL_LAND_OLD = 1, MOVE_LANDS_OLD = 2 }; /* move_work.lands_old: from the next round on; in this one */
 
 /* A place of old code that is caught. */
 typedef struct move_catch {
@@ -83,6 +88,7 @@ typedef struct move_work {
     uint8_t *runs_early; /* per procedure: before the tool; NULL: none does */
     uint8_t *looked_up;  /* per procedure: something looks its return addresses up (lookups.c) */
     uint8_t *calls_stay; /* per procedure: its calls are made where they were (calls.c) */
+    uint8_t *lands_old;  /* per procedure: exceptions that find old code land there, and it goes on (catch.c) */
     uint32_t goes_back;  /* the procedure by which Go's goroutines go on where they were interrupted, or CFG_NONE */
     INL_VEC(move_catch) catches;
     INL_VEC(move_fixup) far;    /* between procedures */
@@ -181,6 +187,8 @@ void move_leave(move_work *, uint32_t proc, const char *reason);
 /* The block's last instruction. False: its bytes do not decode. */
 bool move_last_insn(const cfg_program *, const cfg_block *, isa_insn *);
 bool move_catch_is_needed(const move_work *, uint32_t block);
+/* May old code of the procedure run, so that it has to stay whole but for jumps to new code? */
+bool move_old_may_run(const move_work *, uint32_t proc);
 /* faults.c: false: no memory. */
 bool move_leave_faulty(move_work *);
 /* sequences.c */

@@ -72,7 +72,7 @@ typedef struct move_target {
      * out, and nothing outside of new code is to name new places. */
     bool one_by_one;
     /* Symbols and exception tables name old places for good: a procedure has one address, its old one, and exceptions
-     * land in old code. */
+     * that find frames there land in old code. */
     bool outside_stays;
     /* Code in a segment that the program may write to is not surely what the file says: it stays. */
     bool writable_stays;

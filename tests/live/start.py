@@ -295,6 +295,23 @@ class Started:
         if done.status or done.stdout != b"11223345\n2\n" or not calls.get("main") or "changed" in calls:
             raise Failed(f"status {done.status}, {calls}", *driver.as_lines(done.stdout + done.stderr))
 
+    def pads(self):
+        """Where exceptions land there is no room for jumps: all is instrumented, and what the procedure does is counted."""
+        program, report, left = f"{self.folder}/pads", f"{self.folder}/pads.json", f"{self.folder}/pads.left"
+        if driver.run(["g++", "-O1", "-fnon-call-exceptions", f"{HERE}/pads.cc", "-o", program], LIMIT).status:
+            raise Failed("compile")
+        for fault in ([], ["fault"]):
+            told = driver.differences(driver.run([program, *fault], LIMIT), self.run([program, *fault], "prof"))
+            if told:
+                raise Failed(*told)
+        self.run([program], "prof", report, options=["--image", "pads", f"--report={left}"])
+        driver.run([self.inlay, "run", "prof", "--format=json", "-o", f"{report}.jit", "--image", "pads", "--", program], LIMIT)
+        with open(report) as here, open(f"{report}.jit") as jit, open(left) as images:
+            here, jit = ({p["name"]: p["instructions"] for p in json.load(f)["procedures"]} for f in (here, jit))
+            stayed = [p for i in json.load(images)["images"] for p in i["list"] if p["status"] == "left alone"]
+        if stayed or here != jit:
+            raise Failed(f"left alone: {stayed}", f"{here}", f"{jit}")
+
     def follows(self):
         """A program that is executed is instrumented in its place, not translated: its code runs near where it lies. One
         that cannot be had runs without the tool."""
@@ -341,7 +358,7 @@ def main():
     with driver.Results("start", options) as results:
         started = Started(options, results.folder)
         for name in ("waits", "steps", "state", "nameless", "lists", "ends", "linker_fails", "before_main",
-                     "threads_unnamed", "fails", "placed", "changes", "follows", "ended_early", "terminal", "many_arguments",
+                     "threads_unnamed", "fails", "placed", "changes", "pads", "follows", "ended_early", "terminal", "many_arguments",
                      "unknown_image"):
             if driver.chosen(name, options):
                 results.check(name, getattr(started, name))
