@@ -1,6 +1,6 @@
 // A procedure with sixty landing pads of two bytes, one behind the other: there is no room for a jump at each, and none for
 // springboards nearby. One more lies in a part of its own, behind an instruction that nothing leads to. What is thrown by what
-// it calls lands there, and what the handler of its own fault throws.
+// it calls lands there, and what the handler of its own fault throws. `tiny` would have its springboard in what runs then.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -33,6 +33,10 @@ __asm__(".text\n"
         "ret\n"
         ".cfi_endproc\n"
         ".size pads, . - pads\n"
+        ".type tiny, @function\n"
+        "tiny: xor %eax, %eax\n"
+        "ret\n"
+        ".size tiny, . - tiny\n"
         ".cfi_startproc\n"
         ".cfi_def_cfa_offset 16\n"
         ".cfi_offset %rbx, -16\n"
@@ -40,6 +44,7 @@ __asm__(".text\n"
         "P1: mov $-1, %ebx\n"
         "jmp caught\n"
         ".cfi_endproc\n"
+        ".fill 160, 1, 6\n"
         ".section .gcc_except_table, \"a\", @progbits\n"
         "pads_table: .byte 0xff, 0x9b\n"
         ".uleb128 types - from_here\n"

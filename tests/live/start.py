@@ -296,7 +296,7 @@ class Started:
             raise Failed(f"status {done.status}, {calls}", *driver.as_lines(done.stdout + done.stderr))
 
     def pads(self):
-        """Where exceptions land there is no room for jumps: all is instrumented, and what the procedure does is counted."""
+        """Where exceptions land there is no room for jumps: all that is done is counted."""
         program, report, left = f"{self.folder}/pads", f"{self.folder}/pads.json", f"{self.folder}/pads.left"
         if driver.run(["g++", "-O1", "-fnon-call-exceptions", f"{HERE}/pads.cc", "-o", program], LIMIT).status:
             raise Failed("compile")
@@ -309,7 +309,7 @@ class Started:
         with open(report) as here, open(f"{report}.jit") as jit, open(left) as images:
             here, jit = ({p["name"]: p["instructions"] for p in json.load(f)["procedures"]} for f in (here, jit))
             stayed = [p for i in json.load(images)["images"] for p in i["list"] if p["status"] == "left alone"]
-        if stayed or here != jit:
+        if [p["name"] for p in stayed] != ["tiny"] or here != jit:
             raise Failed(f"left alone: {stayed}", f"{here}", f"{jit}")
 
     def follows(self):
