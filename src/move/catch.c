@@ -140,18 +140,27 @@ static void free_unasked(const move_work *w, ground *g, uint64_t at)
     }
 }
 
-/* A place of `block` has no room. Where only exceptions come to it, which are thrown out of a signal's handler and so
+/* There is no room at `block`. Where only exceptions come to it, which are thrown out of a signal's handler and so
  * find a frame that shows an original address, old code may run: it stays whole, but for the jumps of other places. */
-static void give_up(move_work *w, uint32_t block, const char *why)
+static bool land_old(move_work *w, uint32_t block)
 {
     const uint32_t proc = move_cfg(w)->blocks[block].proc;
     uint8_t *bits = &w->block_bits[block];
-    if (w->target->outside_stays && *bits & MOVE_PAD_LEFT && w->lands_old[proc] != MOVE_LANDS_OLD) {
-        *bits = (uint8_t)((*bits & ~MOVE_PAD_LEFT) | MOVE_TAIL_SEEN);
-        w->lands_old[proc] = MOVE_WILL_LAND_OLD;
-        if (!move_catch_is_needed(w, block)) return;
-    }
-    move_leave(w, proc, why);
+    if (!w->target->outside_stays || !(*bits & MOVE_PAD_LEFT) || w->lands_old[proc] == MOVE_LANDS_OLD) return false;
+    *bits = (uint8_t)((*bits & ~MOVE_PAD_LEFT) | MOVE_TAIL_SEEN);
+    w->lands_old[proc] = MOVE_WILL_LAND_OLD;
+    return !move_catch_is_needed(w, block);
+}
+
+/* Procedures are left alone only where others, which can do without a place, have not taken the room. */
+static bool give_up_failed(move_work *w, const char *why)
+{
+    bool any = false, land = false;
+    for (size_t i = 0; i < w->catches.count; i++)
+        if (w->catches.items[i].failed) any = true, land |= land_old(w, w->catches.items[i].block);
+    for (size_t i = 0; i < w->catches.count && !land; i++)
+        if (w->catches.items[i].failed) move_leave(w, move_cfg(w)->blocks[w->catches.items[i].block].proc, why);
+    return any;
 }
 
 /* Where a part of a procedure would begin with a landing pad, which then had the number of none, compilers put an
@@ -170,7 +179,6 @@ static bool is_before_pad(const cfg_program *p, const cfg_block *b)
 static bool claim_places(move_work *w, ground *g)
 {
     const cfg_program *p = move_cfg(w);
-    bool all = true;
     for (size_t i = 0; i < w->catches.count; i++) {
         move_catch *c = &w->catches.items[i];
         const cfg_block *b = &p->blocks[c->block];
@@ -180,17 +188,14 @@ static bool claim_places(move_work *w, ground *g)
         set(g, b->addr, c->room, TAKEN);
         if (c->room) continue;
         set(g, b->addr, b->size, UNTOUCHABLE);
-        if (c->optional || !move_catch_is_needed(w, c->block) || is_before_pad(p, b)) continue;
-        give_up(w, c->block, "there is no room for a jump where its code can be reached");
-        all = false;
+        c->failed = !c->optional && move_catch_is_needed(w, c->block) && !is_before_pad(p, b);
     }
-    return all;
+    return !give_up_failed(w, "there is no room for a jump where its code can be reached");
 }
 
 static bool claim_boards(move_work *w, ground *g)
 {
     const cfg_program *p = move_cfg(w);
-    bool all = true;
     for (size_t i = 0; i < w->catches.count; i++) {
         move_catch *c = &w->catches.items[i];
         const cfg_block *b = &p->blocks[c->block];
@@ -200,14 +205,10 @@ static bool claim_boards(move_work *w, ground *g)
         if (!c->board) c->board = find_board(g, w->isa, b->addr);
         set(g, c->board, c->board ? w->isa->far_jump : 0, TAKEN);
         if (c->board) continue;
-        if (move_old_may_run(w, b->proc) && !move_catch_is_needed(w, c->block)) {
-            c->room = 0;
-            continue;
-        }
-        give_up(w, c->block, "there is no room for a springboard near where its code can be reached");
-        all = false;
+        c->failed = !move_old_may_run(w, b->proc) || move_catch_is_needed(w, c->block);
+        c->room = 0;
     }
-    return all;
+    return !give_up_failed(w, "there is no room for a springboard near where its code can be reached");
 }
 
 bool move_catch_all(move_work *w)

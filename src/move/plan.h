@@ -58,6 +58,7 @@ enum { MOVE_WILL_LAND_OLD = 1, MOVE_LANDS_OLD = 2 }; /* move_work.lands_old: fro
 typedef struct move_catch {
     uint32_t block;
     bool optional;  /* where there is no room it is left out */
+    bool failed;    /* it is needed, and there is none */
     uint32_t room;  /* bytes of the jump that stands there, 0: there is none */
     uint64_t board; /* link-time address of its springboard, 0: the jump stands here itself */
 } move_catch;
