@@ -118,16 +118,14 @@ static bool same_place(const isa_mem *a, const isa_mem *b)
            a->segment == b->segment;
 }
 
-/* The instruction that sets the flags for the branch at the end of a block; `after`: registers written between. */
-static bool flags_set_at(search *s, const isa_insn *in, uint32_t count, uint32_t *at, uint64_t *after)
+/* The instruction that sets the flags for the branch at the end of a block. */
+static bool flags_set_at(search *s, const isa_insn *in, uint32_t count, uint32_t *at)
 {
-    *after = 0;
     for (uint32_t i = count - 1; i-- > 0;) {
         isa_effects fx;
         s->v->work->isa->effects(&in[i], &fx);
         *at = i;
         if (fx.flags_written || fx.flags_undefined) return true;
-        *after |= fx.writes;
     }
     return false;
 }
@@ -178,32 +176,36 @@ static bool is_extended(cfg_view *v, unsigned reg, unsigned size, cfg_point at, 
     return true;
 }
 
+static bool step_back(search *, const isa_insn *, names *, cfg_limit *);
+
 /* The comparison that decides the branch at the end of `block`: does it bound the index? */
 static cfg_limit guard(search *s, uint32_t block, const names *n, uint8_t kind)
 {
     const cfg_limit nothing = {0};
     uint32_t count, i;
-    uint64_t after, constant, most;
+    uint64_t constant, most;
     const cfg_work *w = s->v->work;
     const isa_insn *in = cfg_view_insns(s->v, block, &count);
-    if (count == 0 || in[count - 1].flow != ISA_FLOW_COND || !flags_set_at(s, in, count, &i, &after)) return nothing;
+    if (count == 0 || in[count - 1].flow != ISA_FLOW_COND || !flags_set_at(s, in, count, &i)) return nothing;
     unsigned cond = in[count - 1].cond ^ (kind == CFG_EDGE_TAKEN ? 0 : 1);
     cfg_shape c;
     cfg_shape_of(w, &in[i], &c);
     if (!compared_with(s->v, &c, (cfg_point){block, i}, &constant) || !bounds(w->machine, cond, constant, &most))
         return nothing;
     bool same = false;
-    names early = *n;
-    early.regs &= ~after;
+    names early = *n; /* as they are at the comparison */
+    cfg_limit other;
+    for (uint32_t k = count - 1; k-- > i + 1;)
+        if (step_back(s, &in[k], &early, &other)) return nothing;
     if (c.dst.kind == ISA_OPERAND_MEM) {
-        same = c.sem == SEM_CMP && n->has_mem && same_place(&c.mem, &n->mem);
+        same = c.sem == SEM_CMP && early.has_mem && same_place(&c.mem, &early.mem);
     } else if (c.dst.kind == ISA_OPERAND_REG && !c.dst.high_byte) {
         same = c.sem == SEM_CMP && names_reg(&early, &c.dst);
         if (!same) same = is_copy(s, block, i, c.dst.reg, early);
     }
-    if (same && c.dst.size < n->width)
+    if (same && c.dst.size < early.width)
         same = c.dst.kind == ISA_OPERAND_REG && is_extended(s->v, c.dst.reg, c.dst.size, (cfg_point){block, i}, 4);
-    return same ? limit_of(n, most, CFG_LIMIT_COMPARED) : nothing;
+    return same ? limit_of(&early, most, CFG_LIMIT_COMPARED) : nothing;
 }
 
 static void record(search *s, const names *n, cfg_limit one)

@@ -19,7 +19,8 @@ uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok)
 {
     const uint8_t *p;
     uint64_t at = t->table + (uint64_t)i * t->entry_size, value = 0;
-    *ok = false;
+    *ok = t->kind == CFG_TABLE_CODE;
+    if (*ok) return at;
     if (t->kind == CFG_TABLE_ABSOLUTE && t->relocated) {
         const image_reloc *r = image_reloc_at(im, at);
         *ok = r != NULL;

@@ -297,7 +297,8 @@ static void take_tables(reading *r)
         return;
     }
     memcpy(p->tables, r->at, size);
-    for (uint32_t i = 0; i < p->table_count; i++) r->bad |= p->tables[i].block >= p->block_count;
+    for (uint32_t i = 0; i < p->table_count; i++)
+        r->bad |= p->tables[i].block >= p->block_count || p->tables[i].kind > CFG_TABLE_CODE;
 }
 
 /* Is it what was written with the key? Where the body begins, or NULL. */

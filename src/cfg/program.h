@@ -67,6 +67,7 @@ typedef struct cfg_block {
 typedef enum cfg_table_kind {
     CFG_TABLE_ABSOLUTE, /* entries are 8-byte addresses */
     CFG_TABLE_RELATIVE, /* entries are offsets from `base`, signed and of 4 bytes if nothing else is said */
+    CFG_TABLE_CODE,     /* entries are the code itself, each at so many bytes from the one before */
 } cfg_table_kind;
 typedef struct cfg_table {
     uint64_t jump;        /* address of the indirect jump */

@@ -184,6 +184,7 @@ void cfg_index_tables(cfg_work *w)
         const cfg_indirect *j = &w->indirects.items[i];
         if (j->table == CFG_NONE) continue;
         const cfg_table *t = &w->tables.items[j->table];
+        if (t->kind == CFG_TABLE_CODE) continue;
         cfg_span s = {t->table, t->table + (uint64_t)t->count * t->entry_size};
         cfg_keep(w, &w->table_spans, s);
         if (t->shift) cfg_keep(w, &w->table_bases, t->base);

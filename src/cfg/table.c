@@ -18,6 +18,11 @@
  *     lea table(%rip),%rax                 ... of 8 bytes (-mcmodel=large)
  *     add (%rax,%rdi,8),%rax
  *
+ *     lea slots(%rip),%r9                  no table at all: pieces of code of one size
+ *     shl $6,%ecx                          (or lea (%r9,%rcx,8),%rcx)
+ *     add %r9,%rcx
+ *     jmp *%rcx
+ *
  *     mov (%rdx,%rax,8),%rax; jmp *%rax    computed goto: any label whose address is taken
  *     mov 8(%rdi),%rax; jmp *%rax          a tail call when the stack is as it was at the entry
  *     cmove %rcx,%rax; jmp *%rax           likewise, of one of two procedures
@@ -28,7 +33,14 @@
  * What is none of these is said to be unknown. */
 #include "cfg/work.h"
 
-typedef enum form_kind { FORM_RELATIVE, FORM_ABSOLUTE, FORM_LOADED, FORM_POINTER, FORM_COMPUTED } form_kind;
+typedef enum form_kind {
+    FORM_RELATIVE,
+    FORM_ABSOLUTE,
+    FORM_SLOTS,
+    FORM_LOADED,
+    FORM_POINTER,
+    FORM_COMPUTED,
+} form_kind;
 
 typedef struct form {
     form_kind kind;
@@ -203,6 +215,53 @@ static form relative(cfg_view *v, const isa_mem *sum, cfg_point at)
     return just(FORM_COMPUTED);
 }
 
+/* What the index was multiplied by before: shl $5,%ecx; lea (%rcx,%rcx,2),%r8d. */
+static void find_stride(cfg_view *v, unsigned reg, cfg_point at, uint64_t stride, form *f)
+{
+    enum { longest = 4 };
+    cfg_def d;
+    cfg_shape s;
+    for (unsigned n = 0; n < longest && reg < 64 && single_def(v, reg, at, &d, &s) && s.dst.size >= 4; n++) {
+        if (s.sem == SEM_SHL && s.has_src && s.src.kind == ISA_OPERAND_IMM) {
+            stride <<= s.src.imm & 31;
+            reg = s.dst.reg;
+        } else if (s.sem == SEM_LEA && s.has_mem && s.mem.index != ISA_NO_REG && s.mem.disp == 0 &&
+                   (s.mem.base == ISA_NO_REG || s.mem.base == s.mem.index)) {
+            stride *= s.mem.scale + (s.mem.base == s.mem.index);
+            reg = s.mem.index;
+        } else {
+            break;
+        }
+        at = d.at;
+    }
+    f->entry_size = (uint8_t)(stride < 256 ? stride : 0);
+    f->index = (uint8_t)reg;
+    f->load = at;
+}
+
+/* The sum of a place in the procedure and a multiple of the index. */
+static form slots(cfg_view *v, const isa_mem *sum, cfg_point at)
+{
+    enum { smallest = 4 };
+    for (int i = sum->scale > 1; i < 2 && !sum->index_low; i++) {
+        form f = just(FORM_SLOTS);
+        cfg_constant c;
+        const unsigned reg = i ? sum->index : sum->base, base = i ? sum->base : sum->index;
+        if (!cfg_constant_of(v, base, at, &c)) continue;
+        f.table = f.base = c.value + (uint64_t)sum->disp;
+        find_stride(v, reg, at, i ? sum->scale : 1, &f);
+        if (f.entry_size >= smallest && cfg_inside(&v->work->procs.items[v->proc], f.table)) return f;
+    }
+    return just(FORM_COMPUTED);
+}
+
+static form sum_of(cfg_view *v, const isa_mem *sum, cfg_point at)
+{
+    const bool scaled = sum->scale > 1 && !v->work->machine->small_tables;
+    form f = scaled ? just(FORM_COMPUTED) : relative(v, sum, at);
+    return f.kind == FORM_COMPUTED ? slots(v, sum, at) : f;
+}
+
 /* add table(,%rdi,8),%rax: an entry of the table, with which the base becomes the target. */
 static form added(cfg_view *v, const cfg_shape *s, const cfg_def *d)
 {
@@ -234,14 +293,12 @@ static form form_of_def(cfg_view *v, const cfg_def *d, const cfg_shape *s)
     case SEM_LEA:
         if (s->has_mem && (s->mem.bits & ISA_MEM_PCREL || (s->mem.base == ISA_NO_REG && s->mem.index == ISA_NO_REG)))
             return just(FORM_POINTER);
-        if (s->has_mem && s->mem.base != ISA_NO_REG && s->mem.index != ISA_NO_REG &&
-            (s->mem.scale == 1 || v->work->machine->small_tables))
-            return relative(v, &s->mem, d->at);
+        if (s->has_mem && s->mem.base != ISA_NO_REG && s->mem.index != ISA_NO_REG) return sum_of(v, &s->mem, d->at);
         return just(FORM_COMPUTED);
     case SEM_ADD:
         if (s->src.kind == ISA_OPERAND_REG && s->dst.size == 8) {
             isa_mem sum = {.base = s->dst.reg, .index = s->src.reg, .scale = 1};
-            return relative(v, &sum, d->at);
+            return sum_of(v, &sum, d->at);
         }
         return s->src.kind == ISA_OPERAND_MEM && s->dst.size == 8 ? added(v, s, d) : just(FORM_COMPUTED);
     case SEM_XOR: /* a pointer that was kept scrambled by a secret of the thread's; or none (xor %edx,%edx) */
@@ -463,6 +520,55 @@ static bool is_by_hand(cfg_view *v, const form *f)
     return f->unusual || (f->index < 64 && single_def(v, f->index, f->load, &d, &s) && s.sem == SEM_SCAN);
 }
 
+static void keep_table(cfg_view *v, cfg_indirect *i, const cfg_table *t, bool may_be_label)
+{
+    cfg_work *w = v->work;
+    uint32_t number = i->spare;
+    if (number == CFG_NONE) {
+        number = (uint32_t)w->tables.count;
+        cfg_keep(w, &w->tables, *t);
+    }
+    if (w->failed) return;
+    w->tables.items[number] = *t;
+    i->spare = i->table = number;
+    i->way = may_be_label && w->procs.items[v->proc].taken_inside ? WAY_GOTO : WAY_TABLE;
+    i->leaves = false;
+}
+
+/* The index may be compared once the sum is made: cmp $18,%ecx; lea (%r10,%rcx,8),%r10; ja none; jmp *%r10. */
+static cfg_limit bound_of_slots(cfg_view *v, uint32_t block, const form *f)
+{
+    const cfg_view_block *b = &v->blocks.items[block];
+    const cfg_limit limit = cfg_bound(v, f->index, 4, f->load);
+    cfg_defs there, here;
+    if (limit.kind == CFG_LIMIT_COMPARED || b->pred_count != 1) return limit;
+    if (v->edges.items[v->preds.items[b->first_pred]].from != f->load.block) return limit;
+    cfg_reach(v, f->index, f->load, &there);
+    cfg_reach(v, f->index, (cfg_point){block, 0}, &here);
+    if (there.unknown || here.unknown || there.count != 1 || here.count != 1) return limit;
+    const cfg_point a = there.def[0].at, z = here.def[0].at;
+    if (a.block != z.block || a.index != z.index || (a.block == f->load.block && a.index >= f->load.index))
+        return limit;
+    const cfg_limit later = cfg_bound(v, f->index, 4, (cfg_point){block, 0});
+    return later.kind == CFG_LIMIT_NONE ? limit : later;
+}
+
+/* Only a bound says how many there are, be it by a mask. False: not yet. */
+static bool settle_slots(cfg_view *v, cfg_indirect *i, uint32_t block, const form *f, bool open_ended)
+{
+    cfg_table t = {
+        .jump = i->site, .table = f->table, .base = f->table, .kind = CFG_TABLE_CODE, .entry_size = f->entry_size};
+    cfg_limit limit = bound_of_slots(v, block, f);
+    if (limit.kind == CFG_LIMIT_NONE && !open_ended && i->way == WAY_NEW) return false;
+    const bool bound = limit.kind != CFG_LIMIT_NONE;
+    const uint64_t last = t.table + (limit.count - 1) * t.entry_size;
+    limit.kind = CFG_LIMIT_COMPARED;
+    if (bound && cfg_inside(&v->work->procs.items[v->proc], last) && cfg_read_table(v, &t, limit) && t.exact)
+        keep_table(v, i, &t, false);
+    else settle_pointer(v, i, block, f, FORM_COMPUTED);
+    return true;
+}
+
 /* False: not yet. */
 static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const form *f, bool open_ended)
 {
@@ -494,18 +600,21 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
         settle_pointer(v, i, block, f, pointers ? FORM_LOADED : FORM_COMPUTED);
         return true;
     }
-    uint32_t number = i->spare;
-    if (number == CFG_NONE) {
-        number = (uint32_t)w->tables.count;
-        cfg_keep(w, &w->tables, t);
-    }
-    if (w->failed) return true;
-    w->tables.items[number] = t;
-    i->spare = i->table = number;
-    const bool labels = f->or_label || (!relative && !t.exact);
-    i->way = labels && taken_inside ? WAY_GOTO : WAY_TABLE;
-    i->leaves = false;
+    keep_table(v, i, &t, f->or_label || (!relative && !t.exact));
     return true;
+}
+
+static bool settle(cfg_view *v, cfg_indirect *i, uint32_t block, form *f, bool open_ended)
+{
+    switch (f->kind) {
+    case FORM_RELATIVE:
+    case FORM_ABSOLUTE:
+        begin_inside(v, f);
+        cfg_name_data(v->work, f->table, !f->single && !f->displaced);
+        return settle_table(v, i, block, f, open_ended);
+    case FORM_SLOTS: return settle_slots(v, i, block, f, open_ended);
+    default: settle_pointer(v, i, block, f, f->kind); return true;
+    }
 }
 
 static void resolve_proc(cfg_view *v, cfg_work *w, uint32_t proc, bool open_ended)
@@ -516,15 +625,9 @@ static void resolve_proc(cfg_view *v, cfg_work *w, uint32_t proc, bool open_ende
         if (!i) continue;
         cfg_indirect now = *i; /* more of them are found while tables are read */
         form f = form_of(v, b);
-        if (f.kind == FORM_RELATIVE || f.kind == FORM_ABSOLUTE) {
-            begin_inside(v, &f);
-            cfg_name_data(w, f.table, !f.single && !f.displaced);
-            if (!settle_table(v, &now, b, &f, open_ended)) {
-                w->procs.items[proc].put_off = true;
-                continue;
-            }
-        } else {
-            settle_pointer(v, &now, b, &f, f.kind);
+        if (!settle(v, &now, b, &f, open_ended)) {
+            w->procs.items[proc].put_off = true;
+            continue;
         }
         if ((i = cfg_indirect_at(w, now.site))) *i = now;
         if (now.way != WAY_TABLE) cfg_returns(w, proc);

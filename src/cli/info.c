@@ -36,6 +36,7 @@ typedef struct summary {
 } summary;
 
 static const char *const status_names[] = {"whole", "partly"};
+static const char *const table_kinds[] = {"absolute", "relative", "code"};
 static const char *const edge_names[] = {"fall", "taken", "not taken", "jump", "table", "returned", "tail"};
 
 /* clang-format off */
@@ -143,7 +144,7 @@ static void text_proc(FILE *f, const request *r, const cfg_program *p, const cfg
         const cfg_table *t = &p->tables[i];
         if (t->jump - q->addr >= q->size) continue;
         fprintf(f, "    jump at %" PRIx64 ": table %" PRIx64 ", %u %s entries%s%s\n", t->jump, t->table, t->count,
-                t->kind == CFG_TABLE_ABSOLUTE ? "absolute" : "relative", t->exact ? "" : ", as many as make sense",
+                table_kinds[t->kind], t->exact ? "" : ", as many as make sense",
                 t->named_at ? "" : ", named in several places");
     }
     for (uint32_t i = 0; i < q->block_count; i++) {
@@ -218,8 +219,7 @@ static void json_tables(FILE *f, const cfg_program *p, const cfg_proc *q)
         fprintf(f,
                 "%s{\"jump\": %" PRIu64 ", \"table\": %" PRIu64 ", \"entries\": %u, \"kind\": \"%s\", "
                 "\"exact\": %s}",
-                between, t->jump, t->table, t->count, t->kind == CFG_TABLE_ABSOLUTE ? "absolute" : "relative",
-                t->exact ? "true" : "false");
+                between, t->jump, t->table, t->count, table_kinds[t->kind], t->exact ? "true" : "false");
         between = ", ";
     }
     fputs("]", f);

@@ -62,6 +62,22 @@ static void spare_open_tables(const move_work *w, ground *g)
     }
 }
 
+/* Pieces of code of one size, a jump to one of which is computed, are filled up with what does nothing. */
+static void free_fill(const move_work *w, ground *g)
+{
+    const cfg_program *p = move_cfg(w);
+    for (uint32_t i = 0; i < p->table_count; i++) {
+        const cfg_table *t = &p->tables[i];
+        if (t->kind != CFG_TABLE_CODE || t->block == CFG_NONE || !move_is_moved(w, p->blocks[t->block].proc)) continue;
+        for (uint32_t k = 0; k + 1 < t->count; k++) {
+            const uint64_t next = cfg_table_target(p, t, k + 1);
+            uint64_t end = next, at;
+            while (end > cfg_table_target(p, t, k) && cfg_block_covering(p, end - 1) == CFG_NONE) end--;
+            if (cfg_look_at(p, end, &at) == CFG_SEES_BLOCK && at == next) set(g, end, next - end, FREE);
+        }
+    }
+}
+
 static bool may_overwrite(const move_work *w, uint32_t block)
 {
     const move_target *t = w->target;
@@ -99,6 +115,7 @@ static bool survey(const move_work *w, ground *g)
         for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++) spare_call(w, g, k);
     }
     spare_open_tables(w, g);
+    free_fill(w, g);
     return true;
 }
 

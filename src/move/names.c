@@ -160,8 +160,10 @@ static void look_at_code(naming *n, uint64_t addr, const uint8_t *bytes, size_t 
 
 static bool in_jump_table(const cfg_program *p, uint64_t at)
 {
-    for (uint32_t i = 0; i < p->table_count; i++)
-        if (at - p->tables[i].table < (uint64_t)p->tables[i].count * p->tables[i].entry_size) return true;
+    for (uint32_t i = 0; i < p->table_count; i++) {
+        const cfg_table *t = &p->tables[i];
+        if (t->kind != CFG_TABLE_CODE && at - t->table < (uint64_t)t->count * t->entry_size) return true;
+    }
     return false;
 }
 

@@ -14,7 +14,8 @@
 
 static bool fits(const cfg_table *t)
 {
-    return t->exact && t->named_at && !t->relocated && t->count != 0 && t->block != CFG_NONE;
+    return t->kind != CFG_TABLE_CODE && t->exact && t->named_at && !t->relocated && t->count != 0 &&
+           t->block != CFG_NONE;
 }
 
 static bool same_name(const cfg_table *a, const cfg_table *b) { return a->named_at && a->named_at == b->named_at; }

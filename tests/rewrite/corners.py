@@ -17,6 +17,7 @@ program needs; what it does is held to the original's behaviour and, where that 
   skipped       a handler has the program go on behind an instruction that only traps
   adjacent      a procedure ends with a call of the one behind it
   labels        a jump goes to an entry of a table or to a label itself
+  slots         a jump to one of several pieces of code of one size, by a mask, a comparison, or nothing that says
   short-calls   jumps over procedures that call the kernel hold bytes that would load its call's number
   cold-labels   a jump table's first entries lead elsewhere than to the part of a procedure that reads it
   large         procedures, labels and words are named by their distance from a table (-mcmodel=large)
@@ -579,6 +580,35 @@ int main(void)
 
 # Short procedures that call the kernel, of which no unwind entry tells. Jumps to their new places hold whatever the
 # distance is: in one of them, with what is left of the number, a number loaded in front of the call (b8 3 0 0 0).
+SLOTS = r"""
+#include <stdio.h>
+#define PROC(name) ".type " #name ", @function\n" #name ":\n.cfi_startproc\n"
+#define END(name) ".cfi_endproc\n.size " #name ", . - " #name "\n"
+#define SLOT(size, n) ".balign " #size "\nmov $" #n ", %eax\nret\n"
+asm(".text\n"
+    PROC(masked) "and $3, %edi\nlea 0f(%rip), %rcx\nshl $4, %edi\nadd %rcx, %rdi\njmp *%rdi\n"
+    ".balign 16\n0:" SLOT(16, 10) SLOT(16, 11) SLOT(16, 12) SLOT(16, 13) END(masked)
+    PROC(narrow) "cmp $3, %dil\nmovzbl %dil, %edx\nlea 0f(%rip), %rcx\nmov $20, %eax\nja 1f\n"
+    "lea (%rcx,%rdx,8), %rdx\njmp *%rdx\n.balign 8\n"
+    "0: ret\n.balign 8\ninc %eax\nret\n.balign 8\npush $22\npop %rax\nret\n.balign 8\ncall other\n1: ret\n" END(narrow)
+    PROC(other) "mov $23, %eax\nret\n" END(other)
+    PROC(summed) "mov %edi, %ecx\nlea 0f(%rip), %rdx\ncmp $2, %ecx\nlea (%rdx,%rcx,8), %rdx\nja 1f\njmp *%rdx\n"
+    ".balign 8\n0:" SLOT(8, 30) SLOT(8, 31) SLOT(8, 32) "1: mov $39, %eax\nret\n" END(summed)
+    PROC(thrice) "and $1, %edi\nshl $5, %edi\nlea (%rdi,%rdi,2), %eax\nlea 0f(%rip), %rcx\nadd %rax, %rcx\njmp *%rcx\n"
+    ".balign 32\n0: mov $40, %eax\nret\n.fill 90, 1, 0x90\nmov $41, %eax\nret\n" END(thrice)
+    PROC(unbound) "mov %edi, %edi\nlea 0f(%rip), %rcx\nlea (%rcx,%rdi,8), %rcx\njmp *%rcx\n"
+    ".balign 8\n0:" SLOT(8, 50) SLOT(8, 51) SLOT(8, 52) SLOT(8, 53) END(unbound)
+    PROC(changed) "cmp $1, %edi\nmov %esi, %edi\nlea 0f(%rip), %rcx\nja 1f\nlea (%rcx,%rdi,8), %rcx\njmp *%rcx\n"
+    ".balign 8\n0:" SLOT(8, 60) SLOT(8, 61) SLOT(8, 62) "1: mov $69, %eax\nret\n" END(changed));
+int masked(int), narrow(int), summed(int), thrice(int), unbound(int), changed(int, int);
+int main(void)
+{
+    for (int i = 0; i < 4; i++)
+        printf("%d %d %d %d %d %d\n", masked(i + 4), narrow(i), summed(i), thrice(i), unbound(i), changed(i, i % 3));
+    return 0;
+}
+"""
+
 SHORT_CALLS = r"""
 #include <stdio.h>
 extern int (*const calls[300])(void);
@@ -881,6 +911,14 @@ class Test:
         self.build("gcc -O1 -no-pie -fno-pie", "program.c", "-o", "program")
         self.both()
 
+    def slots(self):
+        self.folder("slots", program_dot_c=SLOTS)
+        self.build("gcc -O1", "program.c", "-o", "program")
+        procs = self.both()
+        moved = {p for p in ("masked", "narrow", "summed", "thrice", "unbound", "changed") if procs[p]["status"] == "moved"}
+        if moved != {"masked", "narrow", "summed", "thrice"}:
+            raise Failed(f"moved: {moved}")
+
     def large(self):
         self.folder("large", program_dot_c=LARGE)
         for flags in ("gcc -O2 -fno-ipa-ra", "gcc -O0", "clang -O2", "gcc -O1 -fno-ipa-ra -static-pie"):
@@ -909,7 +947,7 @@ def main():
             return 0
         test = Test(options, results)
         for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "aligned", "holes", "options", "packed",
-                     "appended", "skipped", "adjacent", "cold-labels", "labels", "short-calls", "large"):
+                     "appended", "skipped", "adjacent", "cold-labels", "labels", "short-calls", "slots", "large"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
 
