@@ -220,10 +220,12 @@ static bool is_own(const option *o)
     return state()->own.count && o >= state()->own.items && o < state()->own.items + state()->own.count;
 }
 
-/* Notes the arguments [from, to) for the carried tool, and the tool's own for the key of kept translations. */
+/* Notes the arguments [from, to) for the carried tool, and the tool's own for the key of kept translations. An option
+ * of its own may have the name of one that is for rewriting. */
 static int taken(const option *o, char **argv, int from, int to)
 {
-    for (int i = from; i < to && !options_is_for_rewriting(o); i++) carry(argv[i]);
+    bool goes_along = is_own(o) || !options_is_for_rewriting(o);
+    for (int i = from; i < to && goes_along; i++) carry(argv[i]);
     for (int i = from; i < to && is_own(o); i++)
         if (!inl_vec_push(&tool_now->kept.options, argv[i])) tool_fail(TOOL_EXIT_FAILED, "out of memory");
     return to;

@@ -29,7 +29,7 @@ static void report(int status, void *arg)
 
 int main(int argc, char **argv)
 {
-    inlay_option_uint(&limit, "limit", 'l', "instructions");
+    inlay_option_uint(&limit, "report", 'l', "instructions"); /* a name that rewriting has for another */
     inlay_init(&argc, &argv, "ends the program early");
     found = inlay_alloc(sizeof *found);
     inlay_on_insn(each_insn, NULL);

@@ -104,7 +104,7 @@ def main():
             else:
                 argv = ["sort", "-n", "/etc/services"]
             limit, env, path = 30000, {}, os.path.realpath(f"/usr/bin/{argv[0]}")
-            words = [f"--limit={limit}", *([f"--image={n}" for n in ("xz", "liblzma*")] if threads else [f"--image={argv[0]}"])]
+            words = [f"--report={limit}", *([f"--image={n}" for n in ("xz", "liblzma*")] if threads else [f"--image={argv[0]}"])]
             if engine == "rewrite":
                 libs = driver.fresh(f"{results.folder}/libs")
                 driver.rewrite(inlay, [ender, *words, path, *(["--with-libs", libs] if threads else ["-o", f"{libs}/sort"])], LIMIT)
@@ -126,7 +126,7 @@ def main():
             if driver.build("dynamic", source, program, "-O1"):
                 raise Failed("leaf.c")
             for limit in (*range(1, 60, 2), *range(60, 90)):
-                driver.rewrite(inlay, [ender, f"--limit={limit}", program, "-o", new], LIMIT)
+                driver.rewrite(inlay, [ender, f"--report={limit}", program, "-o", new], LIMIT)
                 done = driver.run([new], LIMIT, env=driver.ENVIRONMENT | {"INLAY_OUT": report})
                 status, met, executed = read(report).split()
                 if (done.status, status, int(met), int(executed)) != (9, "0x900", limit, limit - 1):
