@@ -70,6 +70,20 @@ static inlay_expr argument(const place *at, const atom_arg *a, unsigned *next_ar
     }
 }
 
+static const char *why_not(const atom_arg *a)
+{
+    static const char *const of[] = {[EffAddrValue] = "EffAddrValue is of an instruction that accesses memory",
+                                     [BrCondValue] = "BrCondValue is of a branch",
+                                     [ArgValue] = "ArgValue is of a procedure or entry",
+                                     [ArgVectorValue] = "ArgVectorValue is of a procedure or entry",
+                                     [ReplAddrValue] = "ReplAddrValue is of a procedure or entry",
+                                     [LoadAddrValue] = "LoadAddrValue is of an instruction that loads",
+                                     [StoreAddrValue] = "StoreAddrValue is of an instruction that stores"};
+    if (a->kind != ATOM_VALUE) return "there is no register of this number";
+    bool known = a->value < sizeof of / sizeof *of && of[a->value];
+    return known ? of[a->value] : "there is no such VALUE";
+}
+
 static inlay_expr call(const place *at, const atom_proto *p, const atom_arg *args)
 {
     inlay_expr list[ATOM_MAX_ARGS];
@@ -77,8 +91,8 @@ static inlay_expr call(const place *at, const atom_proto *p, const atom_arg *arg
     for (unsigned i = 0; i < p->count; i++) {
         list[i] = argument(at, &args[i], &next_argument);
         if (!list[i])
-            atom_fail("%s: argument %u of %s is not to be had at 0x%llx", at->what, i + 1, p->name,
-                      (unsigned long long)at->pc);
+            atom_fail("%s: argument %u of %s is not to be had at 0x%llx: %s", at->what, i + 1, p->name,
+                      (unsigned long long)at->pc, why_not(&args[i]));
     }
     return inlay_call_array(p->code, p->count, list);
 }

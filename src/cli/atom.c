@@ -360,6 +360,15 @@ static bool make_tool(const job *j, const char *program, const char *tool)
 
 /* --- what is done with it --- */
 
+/* A file of this folder is meant before a command of that name, as where it is rewritten. */
+static const char *as_path(const char *name)
+{
+    struct stat st;
+    char *path = NULL;
+    bool here = !strchr(name, '/') && stat(name, &st) == 0 && S_ISREG(st.st_mode);
+    return here && asprintf(&path, "./%s", name) > 0 ? path : name;
+}
+
 static int run_tool(const job *j, const char *tool)
 {
     cli_words w = {0};
@@ -367,7 +376,7 @@ static int run_tool(const job *j, const char *tool)
     if (!j->jit) cli_words_add(&w, "--inlay-rewrite");
     for (int i = 0; i < j->rewrite.count; i++) cli_words_add(&w, j->rewrite.items[i]);
     if (j->jit) cli_words_add(&w, "--");
-    cli_words_add(&w, j->program);
+    cli_words_add(&w, j->jit ? as_path(j->program) : j->program);
     if (!j->jit && j->out) {
         cli_words_add(&w, "-o");
         cli_words_add(&w, j->out);
