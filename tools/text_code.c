@@ -35,18 +35,19 @@ bool text_code_begin(text_code *t)
 
 bool text_code_is_by_image(const text_code *t) { return t->place.kind == AT_LINE || t->place.kind == AT_ADDRESS; }
 
-/* A name of C++ may be given without its parameters. */
-static bool is_wanted(const text_code *t, const char *name)
+static bool is_wanted(const text_code *t, const char *image)
 {
-    size_t n = strlen(t->place.name);
-    if (!strncmp(name, t->place.name, n) && name[n] == '(' && !strstr(name, "[clone")) return true;
-    return !strcmp(name, t->place.name) || (strpbrk(t->place.name, "*?") && !fnmatch(t->place.name, name, 0));
+    return !strcmp(t->place.name, image) || fnmatch(t->place.name, image, 0) == 0;
 }
 
+/* A clone of the compiler's ("f(int) [clone .isra.0]") does not stand for what it was made from. */
 bool text_code_means(const text_code *t, inlay_proc *proc)
 {
-    return inlay_image_proc_named(inlay_proc_image(proc), t->place.name) == proc || /* it has other names */
-           is_wanted(t, inlay_proc_name(proc)) || is_wanted(t, inlay_proc_display_name(proc));
+    const char *name = t->place.name;
+    if (!inlay_proc_matches(proc, name)) return false;
+    const char *shown = inlay_proc_display_name(proc);
+    return !strstr(shown, "[clone") || strpbrk(name, "*?") || !strcmp(name, shown) ||
+           !strcmp(name, inlay_proc_name(proc));
 }
 
 static bool is_kind(const text_code *t, inlay_insn *insn)

@@ -62,8 +62,6 @@ uint64_t trace_overhead(inlay_trace_clock); /* of one record, in 1/1000 ticks */
 
 /* --- trace_select.c --- */
 bool trace_select_prepare(const trace_settings *); /* between inlay_init and inlay_start; they must stay */
-/* The name, as it is or as people write it, with its parameters or without. */
-bool trace_select_matches(const char *pattern, inlay_proc *);
 bool trace_select_is_trigger(inlay_proc *);
 bool trace_select_samples(const trace_settings *); /* not all calls are recorded, and all are counted */
 /* `record`, under the conditions that hold at the procedure's entry or exit. */

@@ -6,7 +6,6 @@
  * whoever reads the file leaves it out. State is each thread's own, so that nothing waits. */
 #include "trace.h"
 
-#include <fnmatch.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -40,23 +39,6 @@ bool trace_select_prepare(const trace_settings *s)
 
 /* --- triggers --- */
 
-/* "f" stands for "f(int)", too. */
-static bool name_matches(const char *pattern, const char *name)
-{
-    char bare[1024];
-    size_t n = strcspn(name, "(");
-    if (fnmatch(pattern, name, 0) == 0) return true;
-    if (!name[n] || n >= sizeof bare) return false;
-    memcpy(bare, name, n);
-    bare[n] = 0;
-    return fnmatch(pattern, bare, 0) == 0;
-}
-
-bool trace_select_matches(const char *pattern, inlay_proc *proc)
-{
-    return name_matches(pattern, inlay_proc_name(proc)) || name_matches(pattern, inlay_proc_display_name(proc));
-}
-
 bool trace_select_is_trigger(inlay_proc *proc)
 {
     char pattern[1024];
@@ -65,7 +47,7 @@ bool trace_select_is_trigger(inlay_proc *proc)
         if (n < sizeof pattern) {
             memcpy(pattern, at, n);
             pattern[n] = 0;
-            if (trace_select_matches(pattern, proc)) return true;
+            if (inlay_proc_matches(proc, pattern)) return true;
         }
         at += n + (at[n] == '|');
     }

@@ -426,7 +426,7 @@ static bool is_for(inlay_proc *proc, const char *at, const char *end)
     if (n >= sizeof pattern) return false;
     memcpy(pattern, at, n);
     pattern[n] = 0;
-    return trace_select_matches(pattern, proc);
+    return inlay_proc_matches(proc, pattern);
 }
 
 /* For a moment, as text of its own; NULL: too long. */

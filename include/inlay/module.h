@@ -30,11 +30,14 @@ bool inlay_module_is_rest(const inlay_module *); /* of which no debug informatio
 inlay_proc *inlay_module_proc_first(const inlay_module *); /* in order of address */
 inlay_proc *inlay_module_proc_next(const inlay_module *, const inlay_proc *);
 
-/* Calls `each` for the image's procedures that match: a pattern (*, ?, []) for the whole name, or, between slashes, a
- * regular expression (POSIX's extended ones) for a part of it: "/^(str|mem)chr/". Names are all symbols that a
- * procedure has, as they are, and demangled, with and without its parameters: "std::*::push_back", "/Scanner::next/".
+/* Calls `each` for the image's procedures that match: a name, a pattern (*, ?, []) for a whole one, or, between
+ * slashes, a regular expression (POSIX's extended ones) for a part of it: "/^(str|mem)chr/". Names are all symbols that
+ * a procedure has, as they are, and demangled, with its parameters or without, with a template's result and tags
+ * ("[abi:cxx11]") or without: "std::*::push_back", "area<int>(int)", "/Scanner::next/".
  * Answers how many; -1: the expression is wrong, and a message says how. */
 int inlay_image_procs_matching(inlay_image *, const char *pattern, void (*each)(inlay_proc *, void *arg), void *arg);
+/* Is this one of them? False, and that message, where the expression is wrong. */
+bool inlay_proc_matches(const inlay_proc *, const char *pattern);
 /* For a name that no procedure has: those that are spelled nearly so, three at most, the nearest first, as text for a
  * message: "'malloc', 'calloc'". "": there is none. Answers `out`. */
 const char *inlay_process_procs_near(inlay_process *, const char *name, char *out, size_t size);

@@ -9,7 +9,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,12 +103,8 @@ static const char *name_of(const cfg_proc *q, char made[32])
 
 static bool matches(const request *r, const cfg_proc *q)
 {
-    char made[32], plain[512];
-    const char *name = name_of(q, made);
-    if (!r->pattern) return false;
-    if (fnmatch(r->pattern, name, 0) == 0) return true;
-    const char *readable = image_demangle(name, plain, sizeof plain);
-    return readable && fnmatch(r->pattern, readable, 0) == 0;
+    char made[32];
+    return r->pattern && image_name_matches(name_of(q, made), r->pattern);
 }
 
 /* --- text --- */

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -50,22 +49,15 @@ int object_choice_take(object_choice *c, char **argv)
     return object_settings_take(c, argv);
 }
 
-static bool matches(const char *pattern, const char *name, const char *shown)
-{
-    return fnmatch(pattern, name, 0) == 0 || fnmatch(pattern, shown, 0) == 0;
-}
-
 static bool wanted(void *arg, const char *name, uint64_t size)
 {
     object_choice *c = arg;
-    char room[2048];
-    const char *shown = image_demangle(name, room, sizeof room);
     bool want = false;
     for (unsigned i = 0; i < c->only_count; i++) {
-        if (!matches(c->only[i], name, shown)) continue;
+        if (!image_name_matches(name, c->only[i])) continue;
         want = c->met[i] = true;
     }
-    for (unsigned i = 0; i < c->not_count; i++) want = want && !matches(c->not [i], name, shown);
+    for (unsigned i = 0; i < c->not_count; i++) want = want && !image_name_matches(name, c->not [i]);
     return want && size >= c->min_size;
 }
 

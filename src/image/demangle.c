@@ -1,6 +1,10 @@
-/* Names of C++, Rust and D as people write them, by libiberty, which debuggers do it with; and of Fortran's modules. */
+/* Names of C++, Rust and D as people write them, by libiberty, which debuggers do it with; and of Fortran's modules.
+ *
+ * A demangler writes more than what stands in a source: parameters, a template's result ("int f<int>(int)"), tags
+ * ("name[abi:cxx11]()", which all that gives a std::string has). Whoever asks for a procedure may leave them out. */
 #include "image/image.h"
 
+#include <fnmatch.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,6 +17,7 @@ enum { longest_name = 8192 }; /* the demangler recurses: a hostile name must not
 typedef struct text {
     char *out;
     size_t size, at;
+    int without; /* DMGL_RET_DROP: a template's result */
     jmp_buf full;
 } text;
 
@@ -90,7 +95,7 @@ static bool demangled(const char *stem, text *t)
     if (stem[1] == '_') return is_fortran(stem, t);
     if ((stem[1] == 'R' || stem[1] == 'Z') && rust_demangle_callback(stem, 0, add, t)) return true;
     t->at = 0;
-    return stem[1] == 'Z' && cplus_demangle_v3_callback(stem, DMGL_PARAMS | DMGL_TYPES, add, t);
+    return stem[1] == 'Z' && cplus_demangle_v3_callback(stem, DMGL_PARAMS | DMGL_TYPES | t->without, add, t);
 }
 
 /* True: there is one, perhaps cut. */
@@ -102,13 +107,106 @@ static bool write_name(const char *stem, const char *behind, text *t)
     return true;
 }
 
-const char *image_demangle(const char *name, char *out, size_t size)
+static const char *demangle(const char *name, int without, char *out, size_t size)
 {
     if (size == 0 || name[0] != '_' || strlen(name) > longest_name) return name;
     size_t length = strcspn(name, "@"); /* "name@plt", "name@VERSION" */
     char *stem = strndup(name, length);
-    text t = {.out = out, .size = size};
+    text t = {.out = out, .size = size, .without = without};
     bool good = stem && write_name(stem, name + length, &t);
     free(stem);
     return good ? out : name;
+}
+
+const char *image_demangle(const char *name, char *out, size_t size) { return demangle(name, 0, out, size); }
+
+/* --- what may be left out --- */
+
+static const char operator_word[] = "operator";
+enum { operator_length = sizeof operator_word - 1 };
+
+/* Behind an operator at `at`, if one stands there: "operator()", "operator<", "operator[]"; else `at`. */
+static size_t behind_operator(const char *name, size_t at)
+{
+    bool begins = at == 0 || name[at - 1] == ':' || name[at - 1] == ' ';
+    if (!begins || strncmp(name + at, operator_word, operator_length)) return at;
+    const char *sign = name + at + operator_length;
+    return at + operator_length + (strncmp(sign, "()", 2) ? strspn(sign, "<>=!+-*/%^&|~,[]") : 2);
+}
+
+/* Behind the parenthesis that closes the one at `at`, and behind what may follow parameters. */
+static size_t behind_group(const char *name, size_t at)
+{
+    size_t depth = 0;
+    for (; name[at]; at++) {
+        depth += name[at] == '(';
+        if (name[at] == ')' && --depth == 0) return at + 1 + strspn(name + at + 1, " const&");
+    }
+    return at;
+}
+
+/* Where the parameters begin, the end where there are none; not "(anonymous namespace)", nor those of a procedure that
+ * what is named stands in: "main::{lambda(int)#1}::operator()(int) const". *part: where the last component begins. */
+static size_t parameters_at(const char *name, size_t *part)
+{
+    size_t depth = 0, i = 0;
+    for (*part = 0; name[i];) {
+        size_t behind = depth ? i : behind_operator(name, i);
+        if (!depth && name[i] == '(') {
+            behind = behind_group(name, i);
+            if (name[behind] != ':') return i;
+        }
+        if (!depth && name[i] == ':') *part = i + 1;
+        if (behind == i && strchr("<{[", name[i])) depth++;
+        if (behind == i && depth && strchr(">}]", name[i])) depth--;
+        i = behind == i ? i + 1 : behind;
+    }
+    return i;
+}
+
+static void drop_tags(char *name)
+{
+    for (char *at = name, *end; (at = strstr(at, "[abi:")) && (end = strchr(at, ']'));)
+        memmove(at, end + 1, strlen(end + 1) + 1);
+}
+
+/* With its parameters, and without. */
+static bool is_either(char *name, bool (*is)(const char *form, const void *arg), const void *arg)
+{
+    size_t part, n = parameters_at(name, &part);
+    if (is(name, arg)) return true;
+    if (!name[n]) return false;
+    name[n] = 0;
+    return is(name, arg);
+}
+
+bool image_name_is(const char *name, bool (*is)(const char *form, const void *arg), const void *arg)
+{
+    char plain[2048], less[2048];
+    if (is(name, arg)) return true;
+    if (image_demangle(name, plain, sizeof plain) == name) return false;
+    bool may_have_result = strchr(plain, '<') && strchr(plain, ' ');
+    if (!may_have_result || demangle(name, DMGL_RET_DROP, less, sizeof less) == name) strcpy(less, plain);
+    drop_tags(less);
+    bool differs = strcmp(less, plain);
+    return is_either(plain, is, arg) || (differs && is_either(less, is, arg));
+}
+
+static bool is_like(const char *form, const void *pattern)
+{
+    return !strcmp(form, pattern) || fnmatch(pattern, form, 0) == 0; /* "operator[]", "f[abi:cxx11]" are no patterns */
+}
+
+bool image_name_matches(const char *name, const char *pattern) { return image_name_is(name, is_like, pattern); }
+
+const char *image_name_last(const char *name, char *out, size_t size)
+{
+    size_t start, end = parameters_at(name, &start), n = strcspn(name + start, "<[(");
+    if (n > end - start) n = end - start;
+    bool is_operator = !strncmp(name + start, operator_word, operator_length) || n >= size;
+    if (is_operator) n = 0;
+    memcpy(out, name + start, n);
+    out[n] = 0;
+    const char *result = strrchr(out, ' ');
+    return result ? result + 1 : out[0] == '~' ? out + 1 : out;
 }

@@ -321,5 +321,13 @@ bool image_has_types(image *); /* is there debug information? */
 /* The demangled name of C++, Rust, D or a Fortran module into out (returns out), or the name itself when it is not
  * mangled. */
 const char *image_demangle(const char *name, char *out, size_t size);
+/* Does `is` hold for the name in a form that people write it in: as it is, demangled, with its parameters or without,
+ * with a template's result and tags ("[abi:cxx11]") or without? */
+bool image_name_is(const char *name, bool (*is)(const char *form, const void *arg), const void *arg);
+/* Is that, in one of these forms, the pattern (*, ?, []), or like it? */
+bool image_name_matches(const char *name, const char *pattern);
+/* Of a name in such a form the last component ("push_back"), which the mangled one has in it as well; "": none that
+ * could be told. In `out`, or in a part of it. */
+const char *image_name_last(const char *name, char *out, size_t size);
 
 #endif

@@ -30,30 +30,12 @@ bool tool_filter_follows(const char *path)
     return o->follow.count == 0;
 }
 
-bool tool_name_is(const char *name, bool (*is)(const char *name, const void *arg), const void *arg)
-{
-    char plain[1024];
-    if (is(name, arg)) return true;
-    const char *demangled = image_demangle(name, plain, sizeof plain);
-    if (demangled == name) return false;
-    if (is(demangled, arg)) return true;
-    /* "f" stands for "f(int, char)", too */
-    size_t n = strcspn(demangled, "(");
-    if (demangled[n] != '(' || n >= sizeof plain) return false;
-    plain[n] = '\0';
-    return demangled == plain && is(plain, arg);
-}
-
-static bool is_like(const char *name, const void *pattern) { return fnmatch(pattern, name, 0) == 0; }
-
-static bool name_matches(const char *pattern, const char *name) { return tool_name_is(name, is_like, pattern); }
-
 static bool any_matches(const tool_globs *g, const char *name, const char *const *aliases)
 {
     bool any = false;
     for (unsigned i = 0; i < g->count; i++) {
-        bool hit = name_matches(g->items[i].pattern, name);
-        for (const char *const *a = aliases; a && *a && !hit; a++) hit = name_matches(g->items[i].pattern, *a);
+        bool hit = image_name_matches(name, g->items[i].pattern);
+        for (const char *const *a = aliases; a && *a && !hit; a++) hit = image_name_matches(*a, g->items[i].pattern);
         if (hit) any = g->items[i].hit = true;
     }
     return any;

@@ -58,24 +58,17 @@ static const snippet *symbol_of(inlay_scope *s, const inlay_image *i, image *fil
     return typed_object(&s->maker, named ? named : &image_ctype_void, scope_variable_at(&s->maker, i, address));
 }
 
-/* "f", "space::f" or "space::f(int)", as it is shown to people. */
-static bool is_shown_as(const char *shown, const char *name)
-{
-    size_t n = strlen(name);
-    return !strncmp(shown, name, n) && (!shown[n] || (shown[n] == '(' && !strchr(name, '('))) &&
-           !strstr(shown, "[clone");
-}
+static bool is_the_name(const char *form, const void *name) { return !strcmp(form, name); }
 
 /* A procedure by the name that people write. Of several that it may be none is taken. */
 static const snippet *shown_as(inlay_scope *s, inlay_image *i, image *file, const char *name)
 {
-    const char *last = strrchr(name, ':');
-    char part[SCOPE_NAME];
+    char room[SCOPE_NAME];
+    const char *last = image_name_last(name, room, sizeof room);
     inlay_proc *found = NULL;
-    snprintf(part, sizeof part, "%.*s", (int)strcspn(last ? last + 1 : name, "(<"), last ? last + 1 : name);
     for (inlay_proc *p = inlay_image_proc_first(i); p; p = inlay_proc_next(p)) {
-        if (strncmp(p->name, "_Z", 2) || !strstr(p->name, part) || !is_shown_as(inlay_proc_display_name(p), name))
-            continue;
+        if (strncmp(p->name, "_Z", 2) || !strstr(p->name, last) || !image_name_is(p->name, is_the_name, name)) continue;
+        if (strstr(inlay_proc_display_name(p), "[clone")) continue;
         if (found)
             return typed_refuse(&s->maker, "there are several of that name: `%s`, `%s`", inlay_proc_display_name(found),
                                 inlay_proc_display_name(p));

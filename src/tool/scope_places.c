@@ -463,8 +463,22 @@ static bool is_argument(const image_variable *v)
     return false;
 }
 
+/* Is it computed from them alone? So clang tells of what it has narrowed (`bool`). */
+static bool is_of_arguments(const image_variable *v)
+{
+    unsigned registers = 0;
+    for (unsigned i = 0; i < v->count; i++) {
+        const image_variable from = {.kind = IMAGE_PLACE_REGISTER, .reg = v->steps[i].reg};
+        if (v->steps[i].kind != STEP_REGISTER) continue;
+        if (!is_argument(&from)) return false;
+        registers++;
+    }
+    return registers > 0;
+}
+
 static bool is_in_arguments(const image_variable *v)
 {
+    if (v->kind == IMAGE_PLACE_COMPUTED) return is_of_arguments(v);
     if (v->kind != IMAGE_PLACE_PIECES) return is_argument(v);
     for (unsigned i = 0; i < v->count; i++)
         if (!is_argument(&v->pieces[i].where)) return false;

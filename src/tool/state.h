@@ -361,8 +361,6 @@ bool tool_filter_images(void);              /* is there a filter? */
 bool tool_filter_procs(void);
 bool tool_image_matches(const char *path, const char *name);
 bool tool_proc_matches(const char *name, const char *const *aliases);
-/* Does `is` hold for the name, demangled too, with its parameters or without? */
-bool tool_name_is(const char *name, bool (*is)(const char *name, const void *arg), const void *arg);
 bool tool_address_wanted(uint64_t address); /* lock held */
 
 /* --- insns.c --- */

@@ -110,10 +110,11 @@ typedef struct wanted {
     regex_t expression;
 } wanted;
 
-static bool is_like(const char *name, const void *arg)
+static bool is_meant(const char *name, const void *expression) { return regexec(expression, name, 0, NULL, 0) == 0; }
+
+static bool is_name(const char *name, const wanted *w)
 {
-    const wanted *w = arg;
-    return w->glob ? fnmatch(w->glob, name, 0) == 0 : regexec(&w->expression, name, 0, NULL, 0) == 0;
+    return w->glob ? image_name_matches(name, w->glob) : image_name_is(name, is_meant, &w->expression);
 }
 
 /* False, and a message: it is wrong. */
@@ -133,12 +134,12 @@ static bool read_pattern(const char *pattern, wanted *w)
     return false;
 }
 
-static bool matches(const inlay_proc *p, const wanted *w)
+static bool is_one(const inlay_proc *p, const wanted *w)
 {
     const inlay_image *i = p->image;
     const char *const *a = i->procs ? i->procs[p->index].aliases : NULL;
-    bool hit = tool_name_is(p->name, is_like, w);
-    for (; a && *a && !hit; a++) hit = tool_name_is(*a, is_like, w);
+    bool hit = is_name(p->name, w);
+    for (; a && *a && !hit; a++) hit = is_name(*a, w);
     return hit;
 }
 
@@ -149,12 +150,21 @@ int inlay_image_procs_matching(inlay_image *i, const char *pattern, void (*each)
     if (!pattern || !each) return 0;
     if (!read_pattern(pattern, &w)) return -1;
     for (inlay_proc *p = inlay_image_proc_first(i); p; p = inlay_proc_next(p)) {
-        if (!matches(p, &w)) continue;
+        if (!is_one(p, &w)) continue;
         each(p, arg);
         count++;
     }
     if (!w.glob) regfree(&w.expression);
     return count;
+}
+
+bool inlay_proc_matches(const inlay_proc *p, const char *pattern)
+{
+    wanted w;
+    if (!p || !pattern || !read_pattern(pattern, &w)) return false;
+    bool is = is_one(p, &w);
+    if (!w.glob) regfree(&w.expression);
+    return is;
 }
 
 /* --- names that are nearly right --- */

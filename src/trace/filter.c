@@ -1,7 +1,7 @@
 /* Marks on procedures, and from them on frames. */
 #include "trace/filter.h"
+#include "image/image.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,12 +17,7 @@ bool trace_filter_add(trace_filter *f, trace_filter_kind kind, const char *patte
 
 bool trace_matches(const char *pattern, const trace_proc *p)
 {
-    size_t n = strcspn(p->shown, "(");
-    if (!fnmatch(pattern, p->shown, 0) || !fnmatch(pattern, p->name, 0)) return true;
-    char *bare = p->shown[n] ? strndup(p->shown, n) : NULL;
-    bool good = bare && !fnmatch(pattern, bare, 0);
-    free(bare);
-    return good;
+    return image_name_matches(p->name, pattern) || image_name_matches(p->shown, pattern);
 }
 
 static void mark_procs(trace_sieve *v, const trace_filter *f, const trace_session *s)

@@ -75,8 +75,11 @@ int unneeded = 15; /* by anybody: the linker leaves it out */
 extern "C" __attribute__((noinline)) int twice(int x) { return 2 * x; }
 __attribute__((noinline)) int overloaded(int x) { return x + 1; }
 __attribute__((noinline)) double overloaded(double x) { return x * 2; }
+template <typename T> __attribute__((noinline)) T grown(T x) { return x + 3; }
 namespace space {
 __attribute__((noinline)) long mixed(long a, const point &p) { return a * p.x + p.y; }
+// As all that gives a std::string is.
+__attribute__((noinline, abi_tag("v2"))) int marked(const point *p) { return p->x + 20; }
 } // namespace space
 
 extern "C" __attribute__((noinline)) void hit(int n, derived *d)
@@ -96,7 +99,7 @@ static void *work(void *p)
     d.parts[0] = {7, &d.parts[1], derived::part_of::best};
     d.parts[1] = {8, nullptr, derived::part_of::worst};
     for (int i = 0; i < 6; i++) hit(i, &d);
-    *(long *)p += d.method(2) + overloaded(1) + (long)overloaded(1.5) + space::mixed(2, d.corners[1]) +
+    *(long *)p += d.method(2) + overloaded(1) + (long)overloaded(1.5) + space::mixed(2, d.corners[1]) + grown(1) + grown(1L) + space::marked(d.corners) +
                   space::large.get(1) + d.corners[2].sum();
     return nullptr;
 }
@@ -107,16 +110,16 @@ static long chooses(std::nullptr_t none, short space::point::*member, long (deri
     return last + (none == nullptr) + (member == &space::point::y) + (of == &derived::method); /* both its halves */
 }
 // Nothing is passed for it where the compiler sees all calls: then nobody says where it is.
-__attribute__((noinline, noclone)) static long unpassed(std::nullptr_t gone, int last)
+__attribute__((noinline, noclone)) static long unpassed(std::nullptr_t gone, int last, bool narrow)
 {
     asm volatile("");
-    return last + (gone == nullptr);
+    return (narrow && last > 0) + (gone == nullptr);
 }
 static long (*volatile choose)(std::nullptr_t, short space::point::*, long (derived::*)(int), int) = chooses;
 
 int main()
 {
-    long sum = choose(nullptr, &space::point::y, &derived::method, 5) + unpassed(nullptr, own_static[0]);
+    long sum = choose(nullptr, &space::point::y, &derived::method, 5) + unpassed(nullptr, own_static[0], choose != nullptr);
     pthread_t t;
     work(&sum);
     pthread_create(&t, nullptr, work, &sum);

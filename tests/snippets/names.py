@@ -28,8 +28,10 @@ ROWS = (
      " c = p->y + space::point::few + point::few", {"a": 14, "b": 0, "c": 38}),
     ("hit", "static long a, b, c, e, f, g; static double w; a = d->id; b = d->shared; w = d->weight; c = d->low; e = d->high;"
      " f = d->part[3]; d->high = e; g = d->whole", {"a": None, "b": 42, "w": 2.5, "c": 5, "e": 300, "f": 1, "g": 0x01020304}),
-    ("hit", "static long a, b, c, e; if (n == 1) { a = (*d->chosen)(21); b = `overloaded(int)`(4); c = (long)`overloaded(double)`(4.5);"
-     " e = space::mixed(3, &d->corners[1]); }", {"a": 42, "b": 5, "c": 9, "e": 13}),
+    ("hit", "static long a, b, c, e, f, g, h, i; if (n == 1) { a = (*d->chosen)(21); b = `overloaded(int)`(4); c = (long)`overloaded(double)`(4.5);"
+     " e = space::mixed(3, &d->corners[1]); f = `grown<int>`(1); g = `long grown<long>(long)`(2); h = space::marked(d->corners);"
+     " i = `space::marked(space::point const*)`(&d->corners[1]); }",
+     {"a": 42, "b": 5, "c": 9, "e": 13, "f": 4, "g": 5, "h": 20, "i": 21}),
     ("hit", "static long a, b, c, e, f; a = d->parts[1].mass; b = d->parts[0].next == &d->parts[1]; c = sizeof(d->parts);"
      " e = d->parts[0].next->how; f = d->parts[1].how < 0", {"a": 8, "b": 1, "c": 48, "e": -5, "f": 1}),
     ("derived::method", "static long a, b, c; a = id; b = this->shared + shared; c = corners[1].y; if (by == 2) whole += 1",
@@ -39,7 +41,7 @@ ROWS = (
      " b = ((`space::row<space::box<unsigned short>, 2ul>` *)p)->cells[1].held; c = sizeof(`box<short unsigned int>`)",
      {"a": 16, "b": 3, "c": 8, "n": 2}),
     ("chooses", "static long a, b, c, e; a = none == 0; b = member; c = of.ptr != 0 && of.adj == 0; e = last", {"a": 1, "b": 2, "c": 1, "e": 5}),
-    ("unpassed", "static long a; a = 7 + (gone != 0)", {"a": 7}),
+    ("unpassed", "static long a, b; a = 7 + (gone != 0); b = 8 + narrow", {"a": 7, "b": 9}),
 )
 WRONG = (("hit", "overloaded(1)", b"several of that name"), ("hit", "space::nothing = 1", b"not known"),
          ("hit", "text = 1", b"struct"), ("hit", "unneeded++", b"left out when"), ("hit", "space::point::nothing", b"not known"))

@@ -241,6 +241,39 @@ static void test_names(void **state)
     assert_non_null(strstr(image_demangle(d_bomb, out, sizeof out), "d.work(immutable(char)[][immutable(char)[]], "));
 }
 
+/* Forms that people write a name in, what their last component is, and a form that is not meant. */
+static void test_written(void **state)
+{
+    static const char *const names[][4] = {
+        {"main", "main", "main", "mai"},
+        {"_ZN3foo3barEi", "foo::bar", "bar", "foo"},
+        {"_ZN3foo3barEi", "foo::bar(int)", "bar", "bar(int)"},
+        {"_ZN3foo3barEi", "fo?::*", "*", "foo::"},
+        {"_Z6strretB5cxx11i", "strret", "strret", "strret()"},
+        {"_Z6strretB5cxx11i", "strret[abi:cxx11](int)", "strret", "strret[abi:cxx12]"},
+        {"_ZN1S4nameB5cxx11Ei", "S::name(int)", "name", "S::nam"},
+        {"_ZN2ns4takeEPNS_1TEi", "ns::take(ns::T*, int)", "take", "ns::take(ns::T"},
+        {"_Z2tfIiET_S0_", "tf<int>", "tf", "tf"},
+        {"_Z2tfIiET_S0_", "int tf<int>(int)", "tf", "int"},
+        {"_ZN1BIlE4convIiEET_S2_", "B<long>::conv<int>(int)", "conv", "B<long>::conv"},
+        {"_ZN12_GLOBAL__N_14hid2Ei", "(anonymous namespace)::hid2", "hid2", "(anonymous namespace)"},
+        {"_ZZ4mainENKUliE_clEi", "main::{lambda(int)#1}::operator()", "", "main::{lambda"},
+        {"_ZZN1f1gEiEN1L1mEv", "f::g(int)::L::m", "m", "f::g"},
+        {"_ZN1AltERKS_", "A::operator<", "", "A::operator"},
+        {"_ZN1AixEi", "A::operator[]", "", "A::operator"},
+        {"_ZNK1AcvN1n1tEEv", "A::operator n::t() const", "t", "A::operator n"},
+        {"_ZN2OpD1Ev", "Op::~Op", "Op", "Op::Op"},
+    };
+    char out[40];
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!image_name_matches(names[i][0], names[i][1])) fail_msg("%s is not '%s'", names[i][0], names[i][1]);
+        if (image_name_matches(names[i][0], names[i][3])) fail_msg("%s is '%s'", names[i][0], names[i][3]);
+        assert_string_equal(image_name_last(names[i][1], out, sizeof out), names[i][2]);
+    }
+    assert_string_equal(image_name_last("a::longer_than_there_is_room_for()", out, 8), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_vdso),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
