@@ -67,6 +67,13 @@ bool moved_is_live(void);
  * call has been made. */
 typedef enum moved_settled { MOVED_SETTLED_NOT, MOVED_SETTLED, MOVED_SETTLED_TELLS } moved_settled;
 moved_settled moved_settle_registers(const run_thread *, weave_context *);
+/* Is the thread where the gate is entered, with nothing of the program's lost but `junk`? Then `behind` is the address
+ * that the call returns to, 0: not known. */
+bool moved_gate_asks(uint64_t pc, const weave_context *c, uint64_t *behind, isa_regs *junk);
+/* Of a process that has the same file at the same place: which instruction of the program's the one at `pc` was, in
+ * what took a system call's place in code that has not moved; 0: it is in none. `read` copies that process's memory. */
+typedef bool moved_reader(const void *arg, const void *from, void *to, size_t size);
+uint64_t moved_site_there(uint64_t pc, moved_reader *read, const void *arg);
 /* On a thread that stands in the program's code, on its stack: what the tool does there is done as an analysis routine
  * does it, on the private stack and with the tool's thread pointer. Signals are held back by whoever sent it here. */
 void moved_on_behalf(void (*f)(void *), void *arg);

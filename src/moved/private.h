@@ -140,9 +140,6 @@ extern const char moved_gate_direct[], moved_gate_passed[], moved_gate_called[];
 /* --- <isa>/settle.c --- */
 /* A signal came: a thread in the gate, at or behind the call made there, is put into the program's own code. */
 void moved_settle(run_thread *, void *uc);
-/* Is the thread where the gate is entered, with nothing of the program's lost but `junk`? Then `behind` is the address
- * that the call returns to, 0: not known. */
-bool moved_gate_asks(uint64_t pc, const weave_context *c, uint64_t *behind, isa_regs *junk);
 
 /* --- locate.c --- */
 typedef enum moved_kind {

@@ -348,15 +348,30 @@ bool moved_site_original(uint64_t pc, bool exact, uint64_t *old)
     return true;
 }
 
-uint64_t moved_site_of(uint64_t pc, bool exact)
+static uint64_t old_of(const place *all, size_t count, uint64_t pc, bool exact)
 {
-    size_t count = __atomic_load_n(&places.count, __ATOMIC_ACQUIRE);
-    const place *all = __atomic_load_n(&places.items, __ATOMIC_ACQUIRE);
     for (size_t k = 0; k < count; k++) {
         bool within = !exact && !all[k].ends && k + 1 < count && pc >= all[k].new &&pc < all[k + 1].new;
         if (all[k].new == pc || within) return all[k].old;
     }
     return 0;
+}
+
+uint64_t moved_site_of(uint64_t pc, bool exact)
+{
+    size_t count = __atomic_load_n(&places.count, __ATOMIC_ACQUIRE);
+    return old_of(__atomic_load_n(&places.items, __ATOMIC_ACQUIRE), count, pc, exact);
+}
+
+uint64_t moved_site_there(uint64_t pc, moved_reader *read, const void *arg)
+{
+    __typeof__(places) its = {0};
+    if (!read(arg, &places, &its, sizeof its) || !its.count) return 0;
+    place *all = malloc(its.count * sizeof *all);
+    bool good = all && read(arg, its.items, all, its.count * sizeof *all);
+    uint64_t old = good ? old_of(all, its.count, pc, false) : 0;
+    free(all);
+    return old;
 }
 
 /* A byte is ours where it is what was put there, or where a jump of the plan's has been taken off it. What is another's

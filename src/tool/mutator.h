@@ -266,7 +266,8 @@ inl_status mutator_calm(mutatee *, int tid, remote **, inl_error *);
 remote *mutator_thread(mutatee *, int tid, inl_error *);
 /* Does it stand in code of the program's own, with its own registers? */
 bool mutator_in_program(const mutatee *, const remote *);
-int mutator_thread_number(const mutatee *, int tid); /* -1: not known */
+int mutator_thread_number(const mutatee *, int tid);                               /* -1: not known */
+bool mutator_read_there(const mutatee *, const void *from, void *to, size_t size); /* what is at the same place */
 /* Where its block lies in the process; 0: it has none. */
 uint64_t mutator_thread_block(const mutatee *, int tid, run_thread *copy);
 

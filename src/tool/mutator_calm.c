@@ -21,7 +21,7 @@ enum { PATIENCE = 5, NAP = 2000000 };
 
 /* --- threads --- */
 
-static bool read_there(const mutatee *m, const void *from, void *to, size_t size)
+bool mutator_read_there(const mutatee *m, const void *from, void *to, size_t size)
 {
     struct iovec here = {to, size}, there = {(void *)from, size};
     return process_vm_readv(m->live.pid, &here, 1, &there, 1, 0) == (ssize_t)size;
@@ -33,8 +33,8 @@ uint64_t mutator_thread_block(const mutatee *m, int tid, run_thread *copy)
     enum { MOST = 1 << 20 };
     run_thread *at;
     int inner = live_inner_tid(tid);
-    if (!m->has_tool || !read_there(m, &run_here.threads, &at, sizeof at)) return 0;
-    for (int n = 0; at && n < MOST && read_there(m, at, copy, sizeof *copy); n++, at = copy->next)
+    if (!m->has_tool || !mutator_read_there(m, &run_here.threads, &at, sizeof at)) return 0;
+    for (int n = 0; at && n < MOST && mutator_read_there(m, at, copy, sizeof *copy); n++, at = copy->next)
         if (copy->tid == inner) return (uint64_t)(uintptr_t)at;
     return 0;
 }
@@ -117,7 +117,7 @@ static bool waits(const mutatee *m, const remote *r)
     long nr = remote_registers_wanted(&r->regs);
     /* Interrupted again, and nobody knows which one would have to begin anew if the kernel forgot it. */
     if (nr == SYS_restart_syscall && r->restarts == SYS_restart_syscall) return false;
-    if (!read_there(m, (const void *)remote_registers_pc(&r->regs), bytes, remote_syscall_size) ||
+    if (!mutator_read_there(m, (const void *)remote_registers_pc(&r->regs), bytes, remote_syscall_size) ||
         memcmp(bytes, remote_syscall_insn, remote_syscall_size))
         return false;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -153,7 +153,7 @@ static bool holds_lock(const mutatee *m)
                                      &tool_now->locks.output, &tool_now->locks.small};
     inl_lock there;
     for (size_t i = 0; m->has_tool && i < sizeof locks / sizeof *locks; i++)
-        if (read_there(m, locks[i], &there, sizeof there) && there.word) return true;
+        if (mutator_read_there(m, locks[i], &there, sizeof there) && there.word) return true;
     return false;
 }
 

@@ -1,10 +1,80 @@
 /* Frames of a process's thread, by the unwind tables of its images. Return addresses that lead to new code become those
  * of the calls that it was made from: there the frame is as it would be here. */
 #include "tool/mutator.h"
+#include "moved/moved.h"
 #include "tool/trace.h"
 
 #include <inlay/stack.h>
 #include <inlay/process.h>
+
+/* --- a thread --- */
+
+/* False: `now` is within what has been inserted, where registers may be other ones. */
+static bool at_instruction(const move_plan *p, uint64_t now, uint64_t *old)
+{
+    assumed_addr at = {now}, from = move_old_address(p, at);
+    if (now - p->text_addr >= p->text_size || !from.at) return false;
+    *old = from.at;
+    return move_new_address(p, from, true).at == now || move_new_address(p, from, false).at == now;
+}
+
+static bool old_instruction(const mutatee *m, uint64_t now, uint64_t *old)
+{
+    for (const mutator_piece *p = m->pieces; p; p = p->next)
+        if (at_instruction(p->plan, now, old)) return true;
+    for (const mutator_piece *p = m->dead; p; p = p->next)
+        if (at_instruction(p->plan, now, old)) return true;
+    for (const mutated_image *i = m->images; i; i = i->next)
+        if (i->fixed && at_instruction(i->fixed, now, old)) return true;
+    return false;
+}
+
+static bool read_there(const void *of, const void *from, void *to, size_t size)
+{
+    return mutator_read_there(of, from, to, size);
+}
+
+/* A call of the program's that the gate makes is one in front of where it returns to. */
+static bool leave_gate(const mutatee *m, const remote *r, weave_context *c)
+{
+    run_thread block;
+    isa_regs junk;
+    uint64_t behind;
+    if (!mutator_thread_block(m, r->pid, &block)) return false;
+    if (moved_settle_registers(&block, c) == MOVED_SETTLED_NOT) return false;
+    if (!moved_gate_asks(c->pc, c, &behind, &junk)) return true;
+    uint64_t call = moved_site_there(behind - 1, read_there, m);
+    c->pc = call ? call + remote_syscall_size : behind;
+    return true;
+}
+
+static bool as_in_old_code(const mutatee *m, weave_context *c)
+{
+    return module_at(m->modules, c->pc) || old_instruction(m, c->pc, &c->pc);
+}
+
+static inl_status take_context(mutatee *m, void *arg, void *answer, inl_error *e)
+{
+    const remote *r = mutator_thread(m, *(const int *)arg, e);
+    weave_context *c = answer;
+    if (!r) return INL_ERR_NOT_FOUND;
+    remote_context(r, c);
+    if (as_in_old_code(m, c) || (leave_gate(m, r, c) && as_in_old_code(m, c))) return INL_OK;
+    return inl_fail(e, INL_ERR_UNSUPPORTED,
+                    "thread %d of process %d is just in code that has been inserted: let it go on, and ask again",
+                    r->pid, m->live.pid);
+}
+
+bool inlay_process_thread_context(inlay_process *p, int tid, inlay_context *out)
+{
+    mutatee *m = mutatee_of(p);
+    inl_error e = {0};
+    if (!m) return mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
+    if (!out) return mutator_refuse(INL_ERR_USAGE, "there is no context to be filled");
+    return mutator_work(m, take_context, &tid, out, sizeof *out, &e) == INL_OK || mutator_fail(&e);
+}
+
+/* --- its frames --- */
 
 static bool old_place(const mutator_piece *p, uint64_t at, uint64_t *old)
 {

@@ -296,6 +296,20 @@ static void tell_bytes(const char *thread, const char *text)
     answer(true, "%s|%c|%s", v.type, v.format, line);
 }
 
+/* The procedures that a thread is in, the innermost last. */
+static void tell_stack(const char *thread)
+{
+    inlay_context c;
+    inlay_stack_frame frames[32];
+    char line[512] = "";
+    if (!inlay_process_thread_context(now, thread_of(thread), &c)) return done(false);
+    for (unsigned k = inlay_process_stack(now, &c, frames, 32); k-- > 0;) {
+        size_t n = strlen(line);
+        snprintf(line + n, sizeof line - n, "%s ", inlay_proc_name(inlay_process_proc_at(now, frames[k].address)));
+    }
+    answer(true, "%s", line);
+}
+
 static void call_procedure(const char *thread, char *rest)
 {
     inlay_value given[16] = {{0}}, result = {0};
@@ -330,6 +344,7 @@ static bool obey_once(const char *word, const char *first, char *rest)
     else if (!strcmp(word, "load")) load(first, rest);
     else if (!strcmp(word, "wrap") || !strcmp(word, "restore")) wrap(first, *word == 'w');
     else if (!strcmp(word, "threads")) tell_threads();
+    else if (!strcmp(word, "stack")) tell_stack(first);
     else return false;
     return true;
 }

@@ -399,6 +399,10 @@ class Mutators:
             for thread in range(2 if static else 3):
                 self.answers(m, f"value {thread} half(3)", "ok float|f|1.5|")
                 self.answers(m, f"call {thread} half f f:7", "ok |f|3.5|")
+            for thread, within in ((0, "main"), (1, "waits"), (3, "sleeps"), (4, "polls makes")):
+                self.stands_in(m, thread, within)
+            if "no thread" not in m.asks("stack 77"):
+                raise driver.Failed("the stack of no thread", m.asks("stack 77"))
             self.answers(m, "call 0 mix d i:2 d:3.5 f:0.25 i:100 d:1.5", "ok |f|30.5|")
             self.answers(m, "call 1 six i i:1 i:2 i:3 i:4 i:5 i:6", "ok |i|654321|")
             self.loads(m, form)
@@ -407,7 +411,10 @@ class Mutators:
                 m.inserts("entry", "half", f"static long more{k}; more{k}++")
             self.answers(m, "value 0 own_fault(8)", "no the procedure that was called has failed at")
             m.inserts("entry", "eight", "static long deep; deep = " + "".join(f"$arg0 != {k} ? (" for k in range(18)) + "$arg0" + ") : 0" * 18)
+            m.inserts("entry", "step", "static long steps; steps++")
             m.does("commit")
+            for _ in range(20):
+                self.stands_in(m, 2, "works")
             if "too deep" not in m.asks("why eight") or "too deep" in m.asks("why six"):
                 raise driver.Failed("what cannot be woven is told", m.asks("why eight"), m.asks("why six"))
             for turn in (0, 1, 0 if static else 2):
@@ -417,6 +424,16 @@ class Mutators:
             c.say("x")
             if c.end() != (b"ready\n31 50 2.500 0\n", 8):
                 raise driver.Failed("it does not go on with what was written", *map(repr, c.end()))
+
+    @staticmethod
+    def stands_in(m, thread, within):
+        """Its stack. A thread that computes may be in what was inserted just then."""
+        for _ in range(200):
+            answer = m.asks(f"stack {thread}")
+            if answer.startswith("ok") or "inserted" not in answer:
+                break
+        if f" {within} " not in answer:
+            raise driver.Failed(f"the stack of thread {thread}", answer)
 
     def routines(self, m, pid):
         """The mutator's own, which run in the process once: on its copies, in the thread that was asked for."""

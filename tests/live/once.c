@@ -87,10 +87,12 @@ static void *sleeps(void *p)
 /* Any call: its number is on the stack, as where one procedure of the C library's makes them all. */
 long makes(long a, long b, long c, long d, long e, long f, long nr);
 __asm__(".type makes, @function\n"
-        "makes: mov 8(%rsp), %rax\n"
+        "makes: .cfi_startproc\n"
+        "       mov 8(%rsp), %rax\n"
         "       mov %rcx, %r10\n"
         "       syscall\n"
         "       ret\n"
+        "       .cfi_endproc\n"
         "       .size makes, . - makes\n");
 static void *polls(void *p)
 {
