@@ -11,6 +11,15 @@
 static const char *const kind_words[] = {"entry", "exit",   "return",   "calls",    "blocks",       "loops",
                                          "loads", "stores", "branches", "syscalls", "instructions", NULL};
 
+/* As names of C++ may stand in texts. */
+static void drop_backquotes(char *name)
+{
+    size_t n = strlen(name);
+    if (n < 2 || name[0] != '`' || name[n - 1] != '`') return;
+    memmove(name, name + 1, n - 2);
+    name[n - 2] = 0;
+}
+
 /* NAME, NAME:KIND, FILE:LINE, ADDRESS, IMAGE:ADDRESS. A name of C++ has colons of its own. */
 bool text_code_begin(text_code *t)
 {
@@ -29,8 +38,10 @@ bool text_code_begin(text_code *t)
         if (*last && !*end) t->place.kind = AT_LINE, found = true;
     }
     t->place.name = strdup(t->point);
-    if (found && t->place.name) t->place.name[length] = 0;
-    return t->place.name;
+    if (!t->place.name) return false;
+    if (found) t->place.name[length] = 0;
+    drop_backquotes(t->place.name);
+    return true;
 }
 
 bool text_code_is_by_image(const text_code *t) { return t->place.kind == AT_LINE || t->place.kind == AT_ADDRESS; }

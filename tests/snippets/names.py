@@ -37,7 +37,7 @@ ROWS = (
     ("derived::method", "static long a, b, c; a = id; b = this->shared + shared; c = corners[1].y; if (by == 2) whole += 1",
      {"a": None, "b": 84, "c": 10}),
     ("space::box<long>::get", "static long a; a = held + count * 10000 + add", {"a": 51001}),
-    ("derived::method(int)", "static long a, b, c, n; n++; a = `space::box<long>::boxes`; void *p = &space::cells;"
+    ("`derived::method(int)`", "static long a, b, c, n; n++; a = `space::box<long>::boxes`; void *p = &space::cells;"
      " b = ((`space::row<space::box<unsigned short>, 2ul>` *)p)->cells[1].held; c = sizeof(`box<short unsigned int>`)",
      {"a": 16, "b": 3, "c": 8, "n": 2}),
     ("chooses", "static long a, b, c, e; a = none == 0; b = member; c = of.ptr != 0 && of.adj == 0; e = last", {"a": 1, "b": 2, "c": 1, "e": 5}),
