@@ -21,7 +21,8 @@ extern "C" {
 void inlay_on_image_load(void (*f)(inlay_image *, void *arg), void *arg);
 void inlay_on_image_unload(void (*f)(inlay_image *, void *arg), void *arg);
 void inlay_on_proc(void (*f)(inlay_proc *, void *arg), void *arg); /* before its code first runs */
-/* Engines that move code (rewrite, live) leave alone what they do not know whole, or find no way into: for each such
+/* Engines that move code (rewrite, live) leave alone what they do not know whole, or find no way into, and put nothing
+ * into what runs before the tool does (resolvers in a library that is rewritten, and what they may call): for each such
  * procedure, before the program is written, and behind its own callback where it got that far. */
 void inlay_on_proc_left(void (*f)(inlay_proc *, const char *why, void *arg), void *arg);
 void inlay_on_block(void (*f)(inlay_block *, void *arg), void *arg);

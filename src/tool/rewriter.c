@@ -320,7 +320,8 @@ static bool keeps_entry(void *arg, const cfg_program *p, uint32_t proc)
 static void tell_left(const rewriter_image *i)
 {
     for (uint32_t k = 0; k < i->cfg->proc_count; k++) {
-        const char *why = i->plan->procs[k].how == MOVE_LEFT ? rewriter_reason(i, k) : NULL;
+        const move_how how = i->plan->procs[k].how;
+        const char *why = how == MOVE_LEFT || how == MOVE_MOVED_QUIETLY ? rewriter_reason(i, k) : NULL;
         inlay_proc *p = why ? inlay_proc_at(i->cfg->procs[k].addr + i->bias) : NULL;
         if (p && p->wanted) TOOL_CALL(ON_PROC_LEFT, void (*)(inlay_proc *, const char *, void *), p, why);
     }

@@ -305,6 +305,7 @@ check 'snippet: not executed'  0 "no point 'pwrite:exit' has been met: 'pwrite' 
 check 'snippet: not looked at' 0 "no point 'write' has been met: 'write' (libc.so.6) is left out" "$inlay" snippet --image=echo write 1 -- echo
 check 'snippet: not so one'    0 "no point 'write:loops' has been met: 'write' (libc.so.6) has none of that kind" "$inlay" snippet write:loops 1 -- echo
 check 'snippet: left alone'    0 'main (kernel): no code can be put in: it holds a restart' "$inlay" rewrite snippet --at=main --code=1 "$build/tests/samples/kernel" -o "$scratch/left"
+check 'snippet: runs too early' 0 'strlen (libc.*: no code can be put in: runs before the tool' "$inlay" rewrite snippet --at=strlen --code=1 --with-libs "$scratch/early" /bin/true
 check 'live: not so one'       0 "no point 'write:loops' has been met: 'write' (libc.so.6) has none of that kind" "$inlay" snippet --engine=live write:loops 1 -- echo
 check 'snippet: JSON, a line'  0 '^{"tool": "snippet".*"value": "1"}]}$' "$inlay" snippet --format=json write 'static long n; n++' -- echo
 check 'null: JSON'             0 '^null true [1-9]' sh -c "'$inlay' run --format=json -o '$scratch/null' null -- true && /usr/bin/python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); print(r[\"tool\"], r[\"program\"], r[\"pid\"])' '$scratch/null'"
