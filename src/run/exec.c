@@ -340,6 +340,7 @@ long run_sys_execve(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint
     if (flags & RUN_EXEC_CHECK) return sys_call(SYS_execveat, dirfd, (long)path, (long)argv, (long)envp, flags, 0);
     if (!run_here.client.exec || run_read_string(name, path, sizeof name) < 0 || !vectors_fit(&r))
         return exec_natively(t, &r);
+    if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) return exec_natively(t, &r);
     if (!name[0] && !(flags & AT_EMPTY_PATH)) return exec_natively(t, &r);
     if (has_tracer(&r) || is_barred(t, &r) || makes_no_code(t, &r))
         return check_rights(&r) ? exec_natively(t, &r) : exec_alone(t, &r);

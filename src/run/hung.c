@@ -57,11 +57,18 @@ static void set_timer(run_thread *t, int signo)
     if (t->hung.has_timer) sys_call4(SYS_timer_settime, t->hung.timer, 0, (long)&when, 0);
 }
 
+/* But for what the program blocks here: that may be another thread's to take, and would have been sent back to this
+ * one. */
+static void let_in(uint64_t *mask, uint64_t blocked)
+{
+    for (int i = 0; i < RUN_KILLERS; i++) *mask &= ~RUN_BIT(killers[i]) | blocked;
+}
+
 void run_hung_watch(run_thread *t, uint64_t *mask)
 {
     int signo = t->pending.info.si_signo;
     t->hung = (run_hung){.watched = true, .since = seconds()};
-    for (int i = 0; i < RUN_KILLERS; i++) *mask &= ~RUN_BIT(killers[i]);
+    let_in(mask, t->pending.mask);
     if (!would_kill(t, signo)) return;
     *mask &= ~RUN_BIT(signo);
     set_timer(t, signo);
@@ -104,10 +111,10 @@ void run_hung_end(run_thread *t)
 
 /* --- callbacks with all else blocked --- */
 
-void run_hung_let_in(void)
+void run_hung_let_in(uint64_t blocked)
 {
     uint64_t mask = ~RUN_FAULTS;
-    for (int i = 0; i < RUN_KILLERS; i++) mask &= ~RUN_BIT(killers[i]);
+    let_in(&mask, blocked);
     run_kernel_mask_set(mask);
 }
 
@@ -116,6 +123,7 @@ bool run_hung_arrived(run_thread *t, const siginfo_t *info, void *uc)
     if (killer_index(info->si_signo) < 0 && !run_hung_is_timer(info)) return false;
     if (t->pending.present) return run_hung_again(t, info, uc, true);
     t->pending.info = *info;
+    t->pending.mask = *run_uc_mask(uc);
     t->pending.present = true;
     run_hung_watch(t, run_uc_mask(uc));
     return true;

@@ -92,9 +92,9 @@ void run_hung_watch(run_thread *t, uint64_t *mask);
 /* A signal came while another waits; true: it has been seen to. `in_tool`: still in the tool's code, where uc has it.
  * With the tool's FS base. */
 bool run_hung_again(run_thread *t, const siginfo_t *info, const void *uc, bool in_tool);
-/* A callback begins where all signals but faults are blocked: those that ask to end come from now on, and go to
- * run_hung_arrived (false: it is another); they are sent again at the callback's end, if it has one. */
-void run_hung_let_in(void);
+/* A callback begins where all signals but faults are blocked: those that ask to end, but for `blocked`, come from now
+ * on, and go to run_hung_arrived (false: it is another); they are sent again at the callback's end, if it has one. */
+void run_hung_let_in(uint64_t blocked);
 bool run_hung_arrived(run_thread *t, const siginfo_t *info, void *uc);
 void run_hung_let_out(run_thread *t);
 void run_hung_end(run_thread *t);              /* what waited is about to be delivered */

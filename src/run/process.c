@@ -78,7 +78,7 @@ static void wait_for_the_end(void)
 void run_process_end(run_thread *t, int status, int signo)
 {
     if (__atomic_exchange_n(&run_here.exiting, true, __ATOMIC_ACQ_REL)) wait_for_the_end();
-    run_hung_let_in(); /* faults are told, and who does not come back can be ended */
+    run_hung_let_in(0); /* faults are told, and who does not come back can be ended */
     if (run_here.client.thread_end) run_here.client.thread_end(run_here.client.arg, t);
     if (run_here.client.exit) run_here.client.exit(run_here.client.arg, t, status, signo);
     run_kernel_mask_all();

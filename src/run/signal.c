@@ -461,6 +461,13 @@ static long do_sigaction(run_thread *t, weave_context *c)
     return run_sys_sigaction(t, (int)run_arg(c, 0), run_arg(c, 1), run_arg(c, 2), run_arg(c, 3));
 }
 
+/* A signal that came before this call has blocked it is delivered first: sent back, it would be for this thread alone,
+ * and the program may leave it to another one. */
+static bool came_before(const run_thread *t)
+{
+    return t->pending.present && !t->pending.temporary && t->sigmask & ~RUN_FAULTS & RUN_BIT(t->pending.info.si_signo);
+}
+
 static long do_sigprocmask(run_thread *t, weave_context *c)
 {
     uint64_t set, before = t->sigmask;
@@ -474,8 +481,11 @@ static long do_sigprocmask(run_thread *t, weave_context *c)
         case SIG_SETMASK: t->sigmask = set; break;
         default: return -EINVAL;
         }
-        /* A signal that came since is delivered at the boundary, or goes back into the queue. */
         if (t->sigmask != before && !t->pending.present) run_mask_apply(t);
+        if (came_before(t)) {
+            t->sigmask = before;
+            return RUN_RESTART;
+        }
     }
     if (run_arg(c, 2) && !run_write(run_arg(c, 2), &before, sizeof before)) return -EFAULT;
     return 0;

@@ -129,7 +129,7 @@ void carried_run(void)
     tool_counters_begin();
     tool_now->blame.phase = BLAME_STARTED;
     run_thread *t = run_self();
-    run_hung_let_in();
+    run_hung_let_in(t->sigmask);
     TOOL_CALL_BARE(ON_START);
     if (client.thread_start) client.thread_start(client.arg, t);
     run_hung_let_out(t);

@@ -203,7 +203,7 @@ static void fork_child(void *arg, run_thread *t)
     run_counters_reset();
     tool_derive_forked();
     tool_jit_forked();
-    run_hung_let_in();
+    run_hung_let_in(t->sigmask);
     TOOL_CALL_BARE(ON_FORK_CHILD);
     run_hung_let_out(t);
 }

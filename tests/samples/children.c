@@ -40,12 +40,15 @@ static int clone_body(void *arg)
     _exit(6);
 }
 
-/* AT_EXECVE_CHECK, since Linux 6.14: whether it might be executed. */
+/* AT_EXECVE_CHECK, since Linux 6.14: whether it might be executed. Other flags there are none, so all others are an
+ * error. */
 static void ask(const char *path, char **args)
 {
-    enum { CHECK = 0x10000 };
+    enum { CHECK = 0x10000, OTHERS = 0xfff };
     long answer = syscall(SYS_execveat, AT_FDCWD, path, args, environ, CHECK);
     printf("may %s be executed: %ld, %d\n", path, answer, answer ? errno : 0);
+    answer = syscall(SYS_execveat, AT_FDCWD, path, args, environ, OTHERS);
+    printf("with all flags: %ld, %d\n", answer, errno);
 }
 
 int main(int argc, char **argv)
