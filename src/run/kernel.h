@@ -273,7 +273,8 @@ void run_altstack_take(run_thread *t, const stack_t *s, uint64_t sp);
 /* Builds the frame the kernel would build and points `ctx` at the handler; `saved` is the mask to
  * return to. False: the stack cannot take it. */
 bool run_sigframe_push(run_thread *t, int signo, const siginfo_t *info, const run_action *a, uint64_t saved);
-/* The opposite: context, vector state, alternate stack; the mask goes to *mask. */
+/* The opposite: context, vector state, alternate stack; the mask goes to *mask. False: the frame, or its vector state,
+ * is no good; of the latter the context and the mask have been taken all the same, as the kernel does. */
 bool run_sigframe_pop(run_thread *t, uint64_t *mask);
 void run_trap_set(run_thread *t, int signo, int code, uint64_t addr); /* for faults found by the runtime */
 /* A handler has returned: where its frame names segments with which nothing can go on, the program is told. */

@@ -429,12 +429,13 @@ void run_signal_give(run_thread *t, int signo)
 
 void run_sys_sigreturn(run_thread *t)
 {
-    uint64_t mask;
-    if (!run_sigframe_pop(t, &mask)) {
+    uint64_t mask = t->sigmask;
+    bool good = run_sigframe_pop(t, &mask);
+    t->sigmask = mask & ~RUN_UNBLOCKABLE;
+    if (!good) {
         run_signal_raise(t, SIGSEGV, SI_KERNEL, 0);
         return;
     }
-    t->sigmask = mask & ~RUN_UNBLOCKABLE;
     run_segments_look(t);
     if (!t->pending.present) run_mask_apply(t);
 }

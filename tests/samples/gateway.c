@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 /* clang-format off */
@@ -124,16 +125,20 @@ static void look(const char *name, long number, uint64_t a, uint64_t b, uint64_t
 }
 
 static volatile uint64_t flags_in_handler;
-static volatile unsigned handled;
-static void on_signal(int sig)
+static volatile unsigned handled, odd_frames;
+static void on_signal(int sig, siginfo_t *info, void *context)
 {
+    const greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+    (void)info;
     flags_in_handler |= __builtin_ia32_readeflags_u64();
+    odd_frames += g[REG_EFL] != g[REG_R11]; /* the call has kept them there */
     handled += sig == SIGUSR1;
 }
 
 int main(void)
 {
-    signal(SIGUSR1, on_signal);
+    struct sigaction handles = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigaction(SIGUSR1, &handles, NULL);
     uint64_t mask = 0, old = 0;
     struct sigaction action;
     stack_t stack;
@@ -154,6 +159,7 @@ int main(void)
     LOOK(kill, (uint64_t)getpid(), SIGUSR1, 0, 0);
     LOOK(tkill, (uint64_t)getpid(), SIGUSR1, 0, 0);
     printf("handled %u, with the direction flag: %s\n", handled, flags_in_handler & DF ? "yes" : "no");
+    printf("frames with other flags: %u\n", odd_frames);
     LOOK(close, (uint64_t)-1, 0, 0, 0);
     LOOK(close, 900, 0, 0, 0);
     LOOK(dup2, 1, 1, 0, 0);

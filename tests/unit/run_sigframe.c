@@ -136,13 +136,18 @@ static void invalid_mxcsr_is_refused(void **state)
     (void)state;
     run_thread *t = thread_like_it();
     run_action a = {.handler = 0x1234, .flags = SA_ONSTACK | SA_SIGINFO | SA_RESTORER};
-    assert_true(run_sigframe_push(t, SIGUSR1, &seen_info, &a, 0));
+    uint64_t pc = t->ctx.pc, rbx = t->ctx.gpr[RUN_RBX];
+    assert_true(run_sigframe_push(t, SIGUSR1, &seen_info, &a, RUN_BIT(SIGUSR2)));
+    t->ctx.gpr[RUN_RBX] = ~rbx;
     uint64_t sp = run_sp(&t->ctx) - (uint64_t)(uintptr_t)our_stack;
     uint64_t fp = word(our_stack, sp + FPSTATE_POINTER) - (uint64_t)(uintptr_t)our_stack;
     our_stack[fp + 24 + 3] = (char)0x80;
     run_set_sp(&t->ctx, run_sp(&t->ctx) + 8);
-    uint64_t mask;
+    uint64_t mask = 0;
     assert_false(run_sigframe_pop(t, &mask));
+    assert_int_equal(mask, RUN_BIT(SIGUSR2)); /* all else is as a good frame has it */
+    assert_int_equal(t->ctx.pc, pc);
+    assert_int_equal(t->ctx.gpr[RUN_RBX], rbx);
 }
 
 int main(void)

@@ -22,7 +22,7 @@ void jit_uc_gate_context(const void *uc, run_thread *t, uint64_t tls_base, uint6
     out->pc = pc;
 }
 
-enum { CALL = 0xe8, RET = 0xc3, CALL_BYTES = 5 };
+enum { CALL = 0xe8, RET = 0xc3, CALL_BYTES = 5, FLAG_RF = 0x10000 };
 
 /* A paired return's, on the thread's table: of the program's own instructions none is one. */
 static bool is_return(uint64_t pc) { return jit_cache_contains(pc) && *(const uint8_t *)pc == RET; }
@@ -39,6 +39,7 @@ void jit_uc_ibl_context(const void *uc, run_thread *t, uint64_t tls_base, weave_
     if (returning) run_set_sp(out, out->gpr[RUN_R11]);
     isa_regs more = returning ? 1u << RUN_R11 : storing ? 1u << RUN_RAX | 1u << RUN_RBX : 0;
     run_uc_unspill(t, out, 1u << RUN_RCX | 1u << RUN_RDX | more, storing);
+    out->flags &= ~(uint64_t)FLAG_RF; /* the fault is not the program's */
     out->pc = target;
 }
 

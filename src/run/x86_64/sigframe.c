@@ -89,11 +89,16 @@ bool run_sigframe_pop(run_thread *t, uint64_t *mask)
     run_frame f;
     if (!run_read(&f.flags, run_sp(c), offsetof(run_frame, info) - offsetof(run_frame, flags))) return false;
     greg_t *g = f.mc.gregs;
-    if (!sigvectors_take(t, (uint64_t)f.mc.fpregs)) return false;
     for (unsigned r = 0; r < 16; r++) c->gpr[r] = (uint64_t)g[run_frame_place(r)];
     c->pc = (uint64_t)g[REG_RIP];
     c->flags = (c->flags & ~(uint64_t)RESTORED_FLAGS) | ((uint64_t)g[REG_EFL] & RESTORED_FLAGS);
     *mask = f.mask;
+    /* The kernel looks at the vectors last: a handler of the fault finds the registers as they are to be, and goes on.
+     */
+    if (!sigvectors_take(t, (uint64_t)f.mc.fpregs)) {
+        run_vectors_init(t);
+        return false;
+    }
     run_altstack_take(t, &f.stack, run_sp(c));
     t->returns_to = (uint16_t)g[REG_CSGSFS] | 3; /* as the kernel does it */
     return true;
