@@ -264,6 +264,16 @@ static bool is_own_file(int fd, const char *name)
     return !strcmp(at, name);
 }
 
+/* `made` instead of `fd`: opened anew, so that what was opened for reading cannot be written to. */
+static void put_in_place(int made, int fd, int flags)
+{
+    char below[40];
+    snprintf(below, sizeof below, "thread-self/fd/%d", made); /* which may have descriptors of its own */
+    long again = flags & O_ACCMODE ? -1 : run_proc_open(below);
+    sys_call3(SYS_dup3, sys_failed(again) ? made : again, fd, flags & O_CLOEXEC);
+    if (!sys_failed(again)) sys_call1(SYS_close, again);
+}
+
 long run_proc_replace(int fd, int kind, int flags)
 {
     if (!is_own_file(fd, files[kind].name)) return fd;
@@ -280,7 +290,7 @@ long run_proc_replace(int fd, int kind, int flags)
     }
     if (good && write_out(out)) {
         sys_call3(SYS_lseek, made, 0, SEEK_SET);
-        sys_call3(SYS_dup3, made, fd, flags & O_CLOEXEC);
+        put_in_place(made, fd, flags);
     } else {
         sys_call3(SYS_lseek, fd, 0, SEEK_SET);
     }
