@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef struct hidden { /* what cannot be executed yet; `prot` as it is to be */
@@ -251,4 +252,12 @@ void live_end_by(live_process *p, int signo)
     live_end(p, 128 + signo);
 }
 
-bool live_has_ended(const live_process *p) { return remote_has_ended(p->pid); }
+/* What has been killed answers to nothing any more a moment before its end is seen. */
+bool live_has_ended(const live_process *p)
+{
+    enum { NAPS = 1000 };
+    const struct timespec nap = {.tv_nsec = 1000000};
+    const bool dies = p->threads.count && p->threads.items[0].gone;
+    for (unsigned n = 0; n < NAPS && dies && !remote_has_ended(p->pid); n++) nanosleep(&nap, NULL);
+    return remote_has_ended(p->pid);
+}
