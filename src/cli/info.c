@@ -140,7 +140,7 @@ static void text_proc(FILE *f, const request *r, const cfg_program *p, const cfg
         if (t->jump - q->addr >= q->size) continue;
         fprintf(f, "    jump at %" PRIx64 ": table %" PRIx64 ", %u %s entries%s%s\n", t->jump, t->table, t->count,
                 table_kinds[t->kind], t->exact ? "" : ", as many as make sense",
-                t->named_at ? "" : ", named in several places");
+                t->named_at || t->kind == CFG_TABLE_CODE ? "" : ", named in several places");
     }
     for (uint32_t i = 0; i < q->block_count; i++) {
         const cfg_block *b = &p->blocks[q->first_block + i];

@@ -3,7 +3,8 @@
  * What may be overwritten: the blocks of moved procedures, dead once all ways into them are caught, and
  * padding that nothing uses; where that is not enough, also behind procedures that nobody has asked for. Where unknown
  * code may yet come back to old blocks, only those that are caught are. Bytes within a procedure that belong to no
- * block may be data and are not touched. One byte of bookkeeping a byte of text:
+ * block may be data and are not touched, but for what fills up pieces of code of one size. One byte of bookkeeping a
+ * byte of text:
  *
  *     ....|FFFFFFFFFFFFFFFF|....        after the moved code is known: F free, . untouchable
  *     ....|JJJJJFFJJFFFFFFF|....        each place takes a far jump (here of five bytes), or a near one (of two) if
@@ -181,15 +182,18 @@ static bool give_up_failed(move_work *w, const char *why)
 }
 
 /* Where a part of a procedure would begin with a landing pad, which then had the number of none, compilers put an
- * instruction in front that does nothing. No way leads there; what came all the same would go on to the pad. */
-static bool is_before_pad(const cfg_program *p, const cfg_block *b)
+ * instruction in front that does nothing. No way leads there; what came all the same would go on to the pad, which is
+ * a place of its own. */
+static bool is_before_pad(const move_work *w, uint32_t block)
 {
-    const cfg_block *behind = b + 1;
+    const cfg_program *p = move_cfg(w);
+    const cfg_block *b = &p->blocks[block], *behind = b + 1;
     isa_insn in;
     return b->flags == CFG_BLOCK_ENTRY && !(p->procs[b->proc].flags & MOVE_WAYS_IN) &&
            b->addr != image_entry(p->image) && behind < p->blocks + p->block_count &&
-           behind->addr == b->addr + b->size && behind->flags & CFG_BLOCK_LANDING && move_last_insn(p, b, &in) &&
-           in.len == b->size && in.flow == ISA_FLOW_NEXT;
+           behind->addr == b->addr + b->size && behind->flags & CFG_BLOCK_LANDING &&
+           w->block_bits[block + 1] & MOVE_CATCH && move_last_insn(p, b, &in) && in.len == b->size &&
+           in.flow == ISA_FLOW_NEXT;
 }
 
 /* False: a procedure had to be left alone, or may not be overwritten. */
@@ -205,7 +209,7 @@ static bool claim_places(move_work *w, ground *g)
         set(g, b->addr, c->room, TAKEN);
         if (c->room) continue;
         set(g, b->addr, b->size, UNTOUCHABLE);
-        c->failed = !c->optional && move_catch_is_needed(w, c->block) && !is_before_pad(p, b);
+        c->failed = !c->optional && move_catch_is_needed(w, c->block) && !is_before_pad(w, c->block);
     }
     return !give_up_failed(w, "there is no room for a jump where its code can be reached");
 }

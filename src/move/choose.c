@@ -282,6 +282,7 @@ bool move_catch_is_needed(const move_work *w, uint32_t block)
     const cfg_program *p = move_cfg(w);
     const cfg_block *b = &p->blocks[block];
     uint8_t bits = w->block_bits[block];
+    /* Where old code is whole, only what leads to the block itself counts, not what leads to its procedure. */
     if (w->lands_old[b->proc] && !(b->flags & CFG_BLOCK_ENTRY)) return needs_catch(b, bits);
     return b->flags & CFG_BLOCK_ADDRESS_TAKEN || p->procs[b->proc].flags & MOVE_WAYS_IN ||
            (bits & (MOVE_TABLE_KEPT | MOVE_FROM_LEFT | MOVE_PAD_LEFT | MOVE_BEHIND_CALL)) || !(bits & MOVE_TAIL_SEEN) ||

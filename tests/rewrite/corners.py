@@ -578,8 +578,6 @@ int main(void)
 }
 """
 
-# Short procedures that call the kernel, of which no unwind entry tells. Jumps to their new places hold whatever the
-# distance is: in one of them, with what is left of the number, a number loaded in front of the call (b8 3 0 0 0).
 SLOTS = r"""
 #include <stdio.h>
 #define PROC(name) ".type " #name ", @function\n" #name ":\n.cfi_startproc\n"
@@ -609,6 +607,8 @@ int main(void)
 }
 """
 
+# Short procedures that call the kernel, of which no unwind entry tells. Jumps to their new places hold whatever the
+# distance is: in one of them, with what is left of the number, a number loaded in front of the call (b8 3 0 0 0).
 SHORT_CALLS = r"""
 #include <stdio.h>
 extern int (*const calls[300])(void);
