@@ -10,7 +10,8 @@
  * for along the first only. Libraries that stand beside the program must win over those that its own
  * DT_RUNPATH or DT_RPATH names, which go behind.
  *
- * New entries take the place of spare ones (linkers leave some); where there are too few, .dynamic moves.
+ * New entries take the place of spare ones (GNU's linker leaves some), and of those that dynamic linkers do without.
+ * Where there are too few, .dynamic moves, and who looks at it by its name (_DYNAMIC) sees what it was.
  */
 #include "elf/private.h"
 
@@ -292,6 +293,32 @@ static inl_status end_preinit(elf_writer *w, inl_error *e)
     return elf_add_area(w, area) ? INL_OK : elf_no_memory(w, e);
 }
 
+/* --- room --- */
+
+static bool is_spare(elf_writer *w, int64_t tag)
+{
+    const Elf64_Dyn *d = entry(w, tag);
+    if (!d) return false;
+    switch (tag) {
+    case DT_RELACOUNT: return true; /* relative ones are recognised among all others too */
+    case DT_FLAGS: return d->d_un.d_val == DF_BIND_NOW && value_of(w, DT_FLAGS_1) & DF_1_NOW;
+    case DT_FLAGS_1: return d->d_un.d_val == DF_1_PIE; /* says what the program's interpreter says */
+    case DT_VERNEEDNUM: return true;                   /* the list has an end; sections tell it as well */
+    default: return false;
+    }
+}
+
+static void make_room(elf_writer *w)
+{
+    static const int64_t tags[] = {DT_RELACOUNT, DT_FLAGS, DT_FLAGS_1, DT_VERNEEDNUM};
+    enum { tag_count = sizeof tags / sizeof *tags };
+    size_t spare = 0;
+    for (size_t i = 0; i < tag_count; i++) spare += is_spare(w, tags[i]);
+    if (w->dynamic.count >= w->dynamic.room + spare) return;
+    for (size_t i = 0; i < tag_count && w->dynamic.count >= w->dynamic.room; i++)
+        if (is_spare(w, tags[i])) drop(w, tags[i]);
+}
+
 inl_status elf_dynamic_end(elf_writer *w, inl_error *e)
 {
     if (!w->dynamic.changed) return INL_OK;
@@ -299,6 +326,7 @@ inl_status elf_dynamic_end(elf_writer *w, inl_error *e)
     inl_status st = w->dynamic.preinit ? end_preinit(w, e) : INL_OK;
     if (st) return st;
     const Elf64_Phdr *p = elf_phdr(w, PT_DYNAMIC);
+    make_room(w);
     memset(w->dynamic.entries + w->dynamic.count, 0,
            (w->dynamic.room + new_entries - w->dynamic.count) * sizeof(Elf64_Dyn));
     if (w->dynamic.count < w->dynamic.room) {

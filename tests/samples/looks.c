@@ -78,6 +78,8 @@ static void headers(void)
         if (ph[i].p_type == PT_LOAD) found |= (uintptr_t)_start - at < ph[i].p_memsz && ph[i].p_flags == (PF_R | PF_X);
     }
     printf("_start in text %d\n", found);
+    for (uint64_t i = 0; i < n; i++)
+        if (ph[i].p_type == PT_DYNAMIC) printf("dynamic section is _DYNAMIC %d\n", ph[i].p_vaddr + base == (uintptr_t)_DYNAMIC);
 }
 
 static int about(struct dl_phdr_info *i, size_t size, void *arg)

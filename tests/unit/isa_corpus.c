@@ -1,6 +1,7 @@
 /* Inlay's decoder against Zydis over the machine's own programs and libraries.
  *
- *     unit_isa_corpus            a sample of the largest files, a fixed time at most
+ *     unit_isa_corpus            a sample of the largest files, a fixed time at most; CORPUS_FILES in the environment
+ *                                says how many
  *     unit_isa_corpus --all      every executable section under /usr/bin and /usr/lib
  *     unit_isa_corpus FILE...    these
  */
@@ -105,6 +106,8 @@ static double now(void)
 int main(int argc, char **argv)
 {
     bool all = argc == 2 && !strcmp(argv[1], "--all");
+    const char *given = getenv("CORPUS_FILES");
+    size_t most = given ? strtoul(given, NULL, 10) : SAMPLE_FILES;
     size_t limit = all || argc > 1 ? SIZE_MAX : SAMPLE_BYTES, used = 0;
     isa_tally t = {.limit = 40};
     double start = now();
@@ -116,7 +119,7 @@ int main(int argc, char **argv)
         nftw("/usr/lib", collect, 32, FTW_PHYS);
         if (file_count) qsort(files, file_count, sizeof *files, larger_first);
         for (size_t i = 0; i < file_count; i++) {
-            if (!all && (used >= SAMPLE_FILES || now() - start > SAMPLE_SECONDS)) break;
+            if (!all && (used >= most || now() - start > SAMPLE_SECONDS)) break;
             used += compare_file(files[i].path, limit, &t);
         }
     }
