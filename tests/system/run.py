@@ -3,8 +3,9 @@
 the same output, status and files.
 
   tests/system/run.py [--build DIR] [--tools null,inscount,memtrace] [--jobs 2] [--only PATTERN]
-                      [--keep] [--check-native] [--table FILE] [--engine live]
+                      [--keep] [--check-native] [--table FILE] [--engine live] [--in-turns]
 
+--in-turns: of the first two tools a program of the distribution gets one, the next program the other; samples get all.
 --check-native runs each command natively twice: what differs then is the table's fault.
 INLAY_STRESS in the environment (tiny-cache, flush, random-regs; several with commas; debug) becomes the
 tools' option --stress; each result's name says so. Prints a line for each failure with the difference, and at the end N passed, N failed.
@@ -126,8 +127,15 @@ def missing_report(tool, path):
 class Job:
     def __init__(self, command, place, options):
         self.command, self.name, self.place, self.options = command, command.name, place, options
+        self.tools = options.tools.split(",")
         self.limit = float(command.values.get("timeout", 60))
-        self.seconds = 0
+        self.seconds = []  # and what took them
+
+    def timed(self, what, prefix, limit):
+        started = time.monotonic()
+        outcome = run_once(self.command, self.place, prefix, limit)
+        self.seconds.append((time.monotonic() - started, f"{self.name} [{what}]"))
+        return outcome
 
     def run(self):
         """For Results.check_rows."""
@@ -135,15 +143,13 @@ class Job:
         missing = command.missing(place)
         if missing:
             return missing, []
-        started = time.monotonic()
-        native = run_once(command, place, [], self.limit)
-        self.seconds = time.monotonic() - started
+        native = self.timed("native", [], self.limit)
         if self.options.check_native:
             return None, [(f"{command.name} [native]",
                            differences(command, native, run_once(command, place, [], self.limit)))]
         stress = os.environ.get("INLAY_STRESS")
         results = []
-        for tool in self.options.tools.split(","):
+        for tool in self.tools:
             if "long" in command.flags and (stress or tool == "memtrace"):
                 continue
             words, factor = TOOLS.get(tool, ([], 2))
@@ -152,7 +158,7 @@ class Job:
             prefix += [f"--engine={self.options.engine}"] if self.options.engine else []
             prefix += [f"--stress={stress}"] if stress and stress != "debug" else ["--debug"] if stress else []
             prefix += ["--no-ptrace", "--"] if self.options.no_ptrace else ["--"]
-            here = run_once(command, place, prefix, self.limit * factor * (2 if stress else 1))
+            here = self.timed(tool, prefix, self.limit * factor * (2 if stress else 1))
             label = f"{command.name} [{os.path.basename(tool)}{' ' + stress if stress else ''}]"
             wrong = differences(command, native, here)
             if "silent" not in command.flags:
@@ -168,7 +174,8 @@ def main():
     parser.add_argument("--no-ptrace", action="store_true", help="the tools load the program themselves")
     parser.add_argument("--engine", help="another one of `inlay run`'s: live")
     parser.add_argument("--table", default=f"{HERE}/commands.table", help="another one of commands")
-    parser.add_argument("--times", type=int, default=0, help="show the N longest native runs")
+    parser.add_argument("--in-turns", action="store_true", help="programs of the distribution get one of the first two tools")
+    parser.add_argument("--times", type=int, default=0, help="show the N longest runs")
     options = parser.parse_args()
     with driver.Results("system", options) as results:
         os.chmod(results.folder, 0o755)
@@ -177,10 +184,13 @@ def main():
         place = Place(options.build, results.folder)
         jobs = [Job(Command(row), place, options) for row in
                 driver.read_table(options.table, FLAGS, VALUES) if driver.chosen(row.name, options)]
+        if options.in_turns:
+            for k, job in enumerate(job for job in jobs if "{samples}" not in job.command.text):
+                del job.tools[k % 2]
         jobs.sort(key=lambda job: -job.limit)  # the longest first, so that they do not come last
         results.check_rows(jobs, Job.run)
-        for job in sorted(jobs, key=lambda job: -job.seconds)[:options.times]:
-            print(f"{job.seconds:7.2f} s native: {job.name}")
+        for seconds, what in sorted((run for job in jobs for run in job.seconds), reverse=True)[:options.times]:
+            print(f"{seconds:7.2f} s: {what}")
         print(f"system: {len(jobs) - results.skipped} commands, {results.skipped} skipped")
     return results.status
 
