@@ -79,7 +79,8 @@ static void headers(void)
     }
     printf("_start in text %d\n", found);
     for (uint64_t i = 0; i < n; i++)
-        if (ph[i].p_type == PT_DYNAMIC) printf("dynamic section is _DYNAMIC %d\n", ph[i].p_vaddr + base == (uintptr_t)_DYNAMIC);
+        if (ph[i].p_type == PT_DYNAMIC)
+            printf("dynamic section is _DYNAMIC %d\n", ph[i].p_vaddr + base == (uintptr_t)_DYNAMIC);
 }
 
 static int about(struct dl_phdr_info *i, size_t size, void *arg)
