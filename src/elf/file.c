@@ -111,15 +111,21 @@ static uint64_t end_of_elf(const elf_writer *w)
     return end;
 }
 
-/* What somebody has appended to a program (an archive, a heap), which reads it from its file's end: it stays where it
- * was, since the program may know it by its offset, and is at the new file's end again, for who counts from there. */
+bool elf_appended(const elf_writer *w, uint64_t *from)
+{
+    *from = end_of_elf(w);
+    for (uint64_t i = *from; i < w->old_size; i++)
+        if (w->old[i]) return true;
+    return false;
+}
+
+/* What is appended stays where it was, since the program may know it by its offset, and is at the new file's end again,
+ * for who counts from there, or from the end of the section headers (elf_sections.c). */
 static int write_appended(const elf_writer *w, int fd)
 {
-    uint64_t from = end_of_elf(w), at = elf_page_up(w->tail.addr + w->tail.size);
-    bool any = false;
-    for (uint64_t i = from; i < w->old_size && !any; i++) any = w->old[i];
-    if (!any) return 0;
-    return write_all(fd, w->old + from, w->old_size - from, at + from % elf_isa_here.page);
+    uint64_t from, end = w->tail.addr + w->tail.size;
+    if (!elf_appended(w, &from)) return 0;
+    return write_all(fd, w->old + from, w->old_size - from, end + ((from - end) & (elf_isa_here.page - 1)));
 }
 
 static int write_parts(elf_writer *w, int fd, mode_t mode)

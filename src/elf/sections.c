@@ -226,6 +226,17 @@ static void put_lines(section_writer *s)
     elf_debug_free(&d);
 }
 
+/* Where something is appended the table ends where its copy begins, at the same place in a page: some programs look for
+ * it behind the table. */
+static void align_table(section_writer *s)
+{
+    uint64_t from, size = s->count * sizeof(Elf64_Shdr);
+    inl_bytes *b = &s->w->tail;
+    inl_bytes_align(b, 8);
+    if (elf_appended(s->w, &from) && from % 8 == 0)
+        inl_bytes_reserve(b, (from - size - inl_bytes_here(b)) & (elf_isa_here.page - 1));
+}
+
 static bool put_table(section_writer *s, uint32_t names)
 {
     elf_writer *w = s->w;
@@ -233,7 +244,7 @@ static bool put_table(section_writer *s, uint32_t names)
     s->rows[names].h.sh_offset = inl_bytes_here(&w->tail);
     s->rows[names].h.sh_size = s->names.size;
     inl_bytes_put(&w->tail, s->names.data, s->names.size);
-    inl_bytes_align(&w->tail, 8);
+    align_table(s);
     w->header.e_shoff = inl_bytes_here(&w->tail);
     w->header.e_shentsize = sizeof(Elf64_Shdr);
     bool large = s->count >= SHN_LORESERVE, far_names = names_at >= SHN_LORESERVE;

@@ -13,7 +13,7 @@ program needs; what it does is held to the original's behaviour and, where that 
   holes         calls of places in the image where nothing is mapped, or no code is; a handler sees where
   options       a loop over letters, with a switch of which some cases end the program and others say something
   packed        initialisers and pointers that DT_RELR relocates
-  appended      a program reads what was appended to its file, from the end and by its offset
+  appended      a program reads what was appended to its file, from the end, by its offset, and behind the section headers
   skipped       a handler has the program go on behind an instruction that only traps
   adjacent      a procedure ends with a call of the one behind it
   labels        a jump goes to an entry of a table or to a label itself
@@ -284,18 +284,23 @@ int open_it(const char *name)
 """
 
 APPENDED = r"""
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 int main(void)
 {
     FILE *f = fopen("/proc/self/exe", "rb");
-    char text[40] = "", again[40] = "";
+    char text[40] = "", again[40] = "", behind[40] = "";
+    Elf64_Ehdr h;
     long trailer[2]; /* where the text begins, how long it is */
     if (!f || fseek(f, -(long)sizeof trailer, SEEK_END) || fread(trailer, sizeof trailer, 1, f) != 1) return 1;
     if (trailer[1] != 30 || fseek(f, -(long)sizeof trailer - trailer[1], SEEK_END) || !fread(text, 30, 1, f)) return 2;
     if (fseek(f, trailer[0], SEEK_SET) || !fread(again, 30, 1, f)) return 3;
+    if (fseek(f, 0, SEEK_SET) || !fread(&h, sizeof h, 1, f)) return 4;
+    if (fseek(f, h.e_shoff + h.e_shnum * h.e_shentsize, SEEK_SET) || !fread(behind, 30, 1, f)) return 5;
     puts(text);
     puts(again);
+    puts(behind);
     return 0;
 }
 """
