@@ -122,7 +122,8 @@ static bool has_unexplained(const builder *b, const cfg_view *v, uint64_t end)
     return at < end && is_unexplained(b, at, end);
 }
 
-/* A table whose length nothing proves has been read too short if there is code that nothing leads to. */
+/* A table whose length nothing proves has been read too short if there is code that nothing leads to. Of a piece that
+ * code may be anywhere. */
 static void judge_tables(builder *b, const cfg_view *v, cfg_draft *p, size_t first)
 {
     bool open = false;
@@ -135,6 +136,7 @@ static void judge_tables(builder *b, const cfg_view *v, cfg_draft *p, size_t fir
         if (!p->reason) p->reason = "a jump table of unknown length, and bytes that nothing leads to";
         return;
     }
+    if (cfg_has_unknown_origin(p)) return;
     for (size_t i = first; i < b->tables.count; i++) b->tables.items[i].exact |= b->tables.items[i].ends;
 }
 

@@ -12,7 +12,8 @@
  * each entry is explored before the next is looked at: it may name what lies behind the table.
  *
  * `exact` means that no entry is missing. It is shown by a bound or a name; or by a word that leads elsewhere, if
- * besides all of the procedure's bytes are explained (build.c), as a part of them would be missing. */
+ * besides all of the procedure's bytes are explained (build.c), as a part of them would be missing. Where a procedure
+ * is in pieces, entries lead to its other pieces too, and the comparison may stand in one of these. */
 #include "cfg/work.h"
 
 uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok)
@@ -51,6 +52,24 @@ static bool was_taken_from(const cfg_view *v, const cfg_draft *other)
     return false;
 }
 
+/* Is the view's procedure a piece into which the other one jumps, or a piece of that one? */
+static bool comes_from(const cfg_view *v, uint32_t other)
+{
+    enum { MOST_PIECES = 64 };
+    const cfg_draft *procs = v->work->procs.items;
+    uint32_t at = v->proc;
+    for (unsigned i = 0; i < MOST_PIECES && at != CFG_NONE && is_part(&procs[at]); i++) {
+        at = procs[at].origin;
+        if (at == other) return true;
+    }
+    return false;
+}
+
+bool cfg_has_unknown_origin(const cfg_draft *p)
+{
+    return is_part(p) && !(p->flags & CFG_PROC_ADDRESS_TAKEN) && p->origin == CFG_NONE;
+}
+
 bool cfg_is_hole(const cfg_work *w, uint32_t proc, uint64_t target)
 {
     const uint8_t *m = cfg_mark(w, target);
@@ -82,7 +101,8 @@ static entry_kind kind_of(const cfg_view *v, const cfg_table *t, uint64_t target
     uint32_t other = cfg_proc_near(w, target);
     if (other == CFG_NONE || !cfg_inside(&w->procs.items[other], target) || middle) return ENTRY_ELSEWHERE;
     if (t->kind == CFG_TABLE_ABSOLUTE && *m & MARK_ENTRY) return ENTRY_ELSEWHERE;
-    return is_part(&w->procs.items[other]) || was_taken_from(v, &w->procs.items[other]) ? ENTRY_GOES : ENTRY_ELSEWHERE;
+    const cfg_draft *to = &w->procs.items[other];
+    return is_part(to) || was_taken_from(v, to) || comes_from(v, other) ? ENTRY_GOES : ENTRY_ELSEWHERE;
 }
 
 uint32_t cfg_first_inside(const cfg_view *v, const cfg_table *t, bool *own)

@@ -75,6 +75,7 @@ void cfg_wait_for(cfg_work *w, uint32_t callee, cfg_wait wait)
 {
     cfg_draft *p = &w->procs.items[callee];
     if (wait.proc == CFG_NONE) return;
+    if (!wait.site && wait.proc != callee && p->origin == CFG_NONE) p->origin = wait.proc;
     if (p->returns) {
         if (wait.site) release(w, &wait);
         else cfg_returns(w, wait.proc);
@@ -93,8 +94,14 @@ void cfg_wait_for(cfg_work *w, uint32_t callee, cfg_wait wait)
 uint32_t cfg_procs_add(cfg_work *w, uint64_t addr, uint64_t end, const char *name, uint8_t source, uint16_t flags)
 {
     const cfg_region *r = cfg_region_at(w, addr);
-    cfg_draft p = {
-        .addr = addr, .end = end, .name = name, .source = source, .flags = flags, .waits = CFG_NONE, .sized = end != 0};
+    cfg_draft p = {.addr = addr,
+                   .end = end,
+                   .name = name,
+                   .source = source,
+                   .flags = flags,
+                   .waits = CFG_NONE,
+                   .origin = CFG_NONE,
+                   .sized = end != 0};
     if (!r) return CFG_NONE;
     if (end > r->end) p.end = r->end;
     if (r->stubs || source == IMAGE_PROC_PLT) p.flags |= CFG_PROC_PLT;

@@ -119,7 +119,8 @@ typedef struct cfg_draft { /* a procedure under way */
     uint64_t addr;
     uint64_t end; /* code at or behind this is not its own */
     const char *name, *reason;
-    uint32_t waits; /* those who want to know whether it returns, CFG_NONE: none */
+    uint32_t waits;  /* those who want to know whether it returns, CFG_NONE: none */
+    uint32_t origin; /* the first found to jump into it, CFG_NONE: none */
     uint16_t flags;
     uint8_t source;
     bool sized;         /* `end` was declared; else it is where the next one begins */
@@ -434,6 +435,8 @@ uint32_t cfg_first_inside(const cfg_view *v, const cfg_table *t, bool *own);
 uint32_t cfg_first_code(const cfg_view *v, const cfg_table *t); /* ... that may lead to any code at all */
 /* An entry that no index leads to: compilers that know so let it lead to the end of the procedure's code. */
 bool cfg_is_hole(const cfg_work *w, uint32_t proc, uint64_t target);
+/* Nothing is known to call it, to jump to it or to take its address: it may be a piece of any procedure. */
+bool cfg_has_unknown_origin(const cfg_draft *p);
 /* What is no jump table: may it be one of pointers to procedures? */
 bool cfg_may_be_pointers(const cfg_view *v, const cfg_table *t);
 

@@ -153,8 +153,8 @@ void elf_debug_free(elf_debug *d);
 /* elf_file.c */
 inl_status elf_check_output(const elf_writer *w, const char *path, inl_error *e);
 inl_status elf_write_file(elf_writer *w, const char *path, inl_error *e);
-/* Has somebody appended something to the original that is not ELF's (an archive, a heap, a file system), which the program
- * reads from its file? Where it begins. */
+/* Has somebody appended something to the original that is not ELF's (an archive, a heap, a file system), which the
+ * program reads from its file? Where it begins. */
 bool elf_appended(const elf_writer *w, uint64_t *from);
 
 /* elf.c: helpers */

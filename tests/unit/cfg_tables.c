@@ -56,6 +56,13 @@
     BARE("switches_none", "push %rdi\nmov %rsp,%rax\nmov %rax,%rsp\n" SWITCHED "mov 24(%rsp),%rcx\njmp *%rcx\n")
 #define SWITCHED "mov (%rsp),%rbx\nmov 8(%rsp),%r12\nmov 16(%rsp),%rbp\n"
 
+/* A piece of a procedure, or what may be one: nobody calls it, nobody has its address. */
+#define PIECE(name, cases, entries)                                                                                    \
+    ".text\n.p2align 4\n.type " name ",@function\n" name ":\n.cfi_startproc\nlea " name                                \
+    "_table(%rip),%rdx\nmovslq (%rdx,%rdi,4),%rax\nadd %rdx,%rax\njmp *%rax\n" cases ".cfi_endproc\n.size " name       \
+    ",.-" name "\n.section .rodata\n.p2align 2\n" name "_table:\n" entries
+#define PIECE_ENTRY(n) ".long split_" n " - split_piece_table\n"
+
 /* One that jumps to what it takes from the stack. */
 #define TAKES(name, before)                                                                                            \
     ".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n" before                                 \
@@ -143,6 +150,15 @@ static const char source[] =
             "held_stray: .byte 0x66\nheld_inner: mov $2,%eax\nret\n",
             "held_table:\n" ENTRY("held", "0") ENTRY("held", "1")
                 ENTRY("held", "3") ".long held_stray - held_table\n" NUMBERS)
+    /* what compares stands in one piece, the dispatch in another, and so do the cases */
+    ".text\n.p2align 4\n.globl split\n.type split,@function\nsplit:\n.cfi_startproc\ncmp $5,%edi\nja 9f\nmov "
+    "%edi,%edi\n"
+    "jmp split_piece\n" CASE("split", "2") CASE("split", "3") CASE("split", "4")
+        CASE("split", "5") "9: xor %eax,%eax\nret\n.cfi_endproc\n.size split,.-split\n" PIECE(
+            "split_piece", CASE("split", "0") CASE("split", "1"),
+            PIECE_ENTRY("0") PIECE_ENTRY("1") PIECE_ENTRY("2") PIECE_ENTRY("3") PIECE_ENTRY("4") PIECE_ENTRY("5")
+                NUMBERS)
+            PIECE("stray", CASE("stray", "0") CASE("stray", "1"), ENTRY("stray", "0") ENTRY("stray", "1") NUMBERS)
     /* flags that cross from one procedure into the middle of another */
     ".text\n.p2align 4\n.globl asks\n.type asks,@function\nasks: cmp %esi,%edi\njmp inner\n.size asks,.-asks\n"
     ".p2align 4\n.globl answers\n.type answers,@function\nanswers: xor %eax,%eax\ninner: setb %al\nret\n"
@@ -344,6 +360,17 @@ static void unexplained_bytes_are_doubt(void **state)
     drop(&s);
 }
 
+/* Entries lead to the other piece, of which nothing says where it ends. */
+static void pieces_have_a_table_together(void **state)
+{
+    sample s = open_sample();
+    (void)state;
+    has(&s, "split_piece", 6);
+    assert_int_equal(proc_named(&s, "split")->status, CFG_PROC_WHOLE);
+    assert_false(table_of(&s, "stray")->exact);
+    drop(&s);
+}
+
 static void flags_cross_into_the_middle(void **state)
 {
     enum { CARRY = 1 };
@@ -422,6 +449,7 @@ int main(void)
         cmocka_unit_test(holes_are_entries),
         cmocka_unit_test(middles_are_no_entries),
         cmocka_unit_test(unexplained_bytes_are_doubt),
+        cmocka_unit_test(pieces_have_a_table_together),
         cmocka_unit_test(flags_cross_into_the_middle),
         cmocka_unit_test(heights_of_the_stack),
     };
