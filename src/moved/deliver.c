@@ -204,13 +204,18 @@ static void locate(run_thread *t, void *uc, const siginfo_t *info, bool fault, m
     c->pc = at->pc;
 }
 
-/* What was blocked, and what the action blocks. A call that waits under a mask of its own is interrupted under that
- * one; the kernel has it still, with what has been held back here. */
-static uint64_t mask_in_handler(int signo, const run_action *a, void *uc, uint64_t held)
+/* What was blocked. A call that waits under a mask of its own is interrupted under that one; the kernel has it still,
+ * with what has been held back here. */
+static uint64_t mask_before(void *uc, uint64_t held)
 {
     uint64_t before = *run_uc_mask(uc);
     if (run_uc_answer(uc) == -EINTR) sys_call4(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&before, sizeof before);
-    return (before & ~held) | a->mask | (a->flags & SA_NODEFER ? 0 : RUN_BIT(signo));
+    return before & ~held;
+}
+
+static uint64_t mask_in_handler(int signo, const run_action *a, void *uc, uint64_t held)
+{
+    return mask_before(uc, held) | a->mask | (a->flags & SA_NODEFER ? 0 : RUN_BIT(signo));
 }
 
 /* By the kernel, or, where its frame is on the program's stack, by a jump. */
@@ -225,6 +230,12 @@ static moved_jump enter(run_thread *t, int signo, const run_action *a, void *uc,
     }
     run_kernel_mask_set(h.mask);
     return (moved_jump){h.at, to};
+}
+
+/* Where no frame can be made for a handler the kernel raises SIGSEGV, which may have a handler with another stack. */
+static bool segv_is_handled(const run_thread *t, void *uc)
+{
+    return is_handled(&t->signals->action[SIGSEGV]) && !(mask_before(uc, moved_of(t)->held) & RUN_BIT(SIGSEGV));
 }
 
 static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t frame, bool fault)
@@ -250,8 +261,13 @@ static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, u
     }
     uint64_t to = moved_frame_show(t, frame, &a, &at, &c);
     if (!to) {
-        die(t, &(siginfo_t){.si_signo = SIGSEGV, .si_code = SI_KERNEL}, frame, &c, false);
-        return none;
+        *info = (siginfo_t){.si_signo = SIGSEGV, .si_code = SI_KERNEL};
+        if (signo == SIGSEGV || !segv_is_handled(t, uc)) {
+            die(t, info, frame, &c, false);
+            return none;
+        }
+        if (leaves) moved_enter_run(t, at.place, at.before);
+        return deliver(t, SIGSEGV, info, uc, frame, false);
     }
     return enter(t, signo, &a, uc, frame, to, &c);
 }

@@ -104,6 +104,7 @@ static uint64_t move_frame(run_thread *t, uint64_t sp, moved_way way, const kept
     return to;
 }
 
+/* Where none can be made (0), frame and thread are as before: another signal is to be shown in it. */
 uint64_t moved_frame_show(run_thread *t, uint64_t sp, const run_action *a, const moved_where *at,
                           const weave_context *c)
 {
@@ -112,6 +113,7 @@ uint64_t moved_frame_show(run_thread *t, uint64_t sp, const run_action *a, const
     moved_way way = {0};
     kept k;
     weave_context found;
+    stack_t altstack = t->altstack;
     bool keeps = at->kind == MOVED_KEPT, ours = moved_frame_is_ours(t, sp), bounded = false;
     run_uc_context(&f->flags, t, 0, &found);
     if (ours) way.below = run_altstack_top(t, a, run_sp(c), &bounded);
@@ -129,7 +131,12 @@ uint64_t moved_frame_show(run_thread *t, uint64_t sp, const run_action *a, const
         mark[MARK_PLACE] = at->place;
         mark[MARK_BEFORE] = at->before;
     }
-    return keeps || ours ? move_frame(t, sp, way, keeps ? &k : NULL) : sp;
+    uint64_t to = keeps || ours ? move_frame(t, sp, way, keeps ? &k : NULL) : sp;
+    if (!to) {
+        moved_frame_set(f, &found);
+        t->altstack = altstack;
+    }
+    return to;
 }
 
 /* --- and back --- */

@@ -1,10 +1,11 @@
 /* Handlers on alternate stacks that have room for little more than the kernel's frame: how much of the stack a signal
  * takes is printed, from samples of its words, and what handlers find there: of frames that lie above them when calls
- * are made with addresses where nothing is, when faults come in the handler, when a stack disarms itself, and when
- * abort is called with the stack nearly used up. */
+ * are made with addresses where nothing is, when faults come in the handler, when a stack disarms itself, when no frame
+ * can be written to it, and when abort is called with the stack nearly used up. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,6 +203,44 @@ static void begins_with(void)
 #endif
 }
 
+/* --- no frame --- */
+
+static void of_kernel(int signo, siginfo_t *info, void *context)
+{
+    (void)context;
+    printf("  signal %d, code %d, address %p\n", signo, info->si_code, info->si_addr);
+}
+
+/* SIGUSR1 has a stack that cannot be written to; SIGSEGV comes instead, on the ordinary one. */
+static void unwritable(bool blocked)
+{
+    struct sigaction a = {.sa_sigaction = of_kernel, .sa_flags = SA_SIGINFO};
+    sigset_t mask;
+    sigemptyset(&a.sa_mask);
+    sigemptyset(&mask);
+    if (blocked) sigaddset(&mask, SIGSEGV);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    sigaction(SIGSEGV, &a, NULL);
+    handle(SIGUSR1, of_kernel, 0);
+    stack(mmap(NULL, ROOM, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), ROOM, 0);
+    for (int i = 0; i < 2; i++) raise(SIGUSR1);
+    kill(getpid(), SIGUSR1);
+    _exit(3);
+}
+
+static void without_frame(void)
+{
+    for (int blocked = 0; blocked < 2; blocked++) {
+        int status = 0;
+        printf("no frame, SIGSEGV %s\n", blocked ? "blocked" : "handled");
+        pid_t child = fork();
+        if (child == 0) unwritable(blocked);
+        waitpid(child, &status, 0);
+        printf("  %s %d\n", WIFSIGNALED(status) ? "signal" : "status",
+               WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    }
+}
+
 /* --- the end --- */
 
 /* Only what is left is enough for the call; natively a signal that ends the program needs no frame. */
@@ -237,6 +276,7 @@ int main(void)
     while_on_it();
     disarming();
     begins_with();
+    without_frame();
     ends_on(frame);
     return 0;
 }
