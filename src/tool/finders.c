@@ -2,6 +2,7 @@
 #include "tool/state.h"
 #include "moved/moved.h"
 
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,12 +69,33 @@ const image *finders_walker(void)
     return NULL;
 }
 
+/* The type of program header that only unwinders ask for stands in its code, or beside it. */
+static bool looks_for_tables(const image *im)
+{
+    const uint32_t type = PT_GNU_EH_FRAME;
+    const image_segment *s;
+    size_t n = image_segments(im, &s);
+    for (size_t k = 0; k < n; k++) {
+        const uint8_t *bytes;
+        size_t have = s[k].exec ? image_bytes(im, s[k].addr, &bytes) : 0;
+        if (have && memmem(bytes, have, &type, sizeof type)) return true;
+    }
+    return false;
+}
+
+/* An unwinder of its own may be part of any image: libunwind, or libgcc's of before 2.35 of glibc. */
+static bool goes_by_list(image *im)
+{
+    return !strncmp(image_name(im), "libunwind", sizeof "libunwind" - 1) ||
+           (image_has_dynamic(im, "dl_iterate_phdr", false) && looks_for_tables(im));
+}
+
 /* Programs look at the list of images for other ends as well: it is only changed where an unwinder goes by it. */
 bool finders_go_by_list(void)
 {
     tool_now->unnamed = find_unnamed();
     for (module *m = module_first(run_here.modules); m; m = m->next)
-        if (!strncmp(image_name(m->image), "libunwind", sizeof "libunwind" - 1)) return true;
+        if (!m->is_vdso && goes_by_list(m->image)) return true;
     return !tool_now->unnamed.object && !is_in_process("_dl_find_object");
 }
 

@@ -57,6 +57,35 @@ int main(void)
 CATCHES = """int main(int argc, char **argv) { try { throw argc; } catch (int n) { return n + 3; } }
 """
 
+# As an unwinder does that is part of the program: whose unwind table is the one for a place that is returned to?
+UNWINDER = """#define _GNU_SOURCE
+#include <link.h>
+#include <stdint.h>
+#include <stdio.h>
+static int each(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    uintptr_t at = *(uintptr_t *)arg;
+    const ElfW(Phdr) *table = NULL;
+    int inside = 0;
+    for (const ElfW(Phdr) *h = info->dlpi_phdr; h < info->dlpi_phdr + info->dlpi_phnum; h++) {
+        if (h->p_type == PT_LOAD) inside |= at - info->dlpi_addr - h->p_vaddr < h->p_memsz;
+        if (h->p_type == PT_GNU_EH_FRAME) table = h;
+    }
+    return inside && table ? (int)table->p_memsz : 0;
+}
+__attribute__((noinline, noipa)) static int find(void)
+{
+    uintptr_t at = (uintptr_t)__builtin_return_address(0);
+    return dl_iterate_phdr(each, &at);
+}
+int main(void)
+{
+    int size = find();
+    puts(!size ? "not found" : size < 8 ? "too short" : "found, of 8 bytes at least");
+    return !size;
+}
+"""
+
 FEW = """#include <inlay.h>
 #include <stdio.h>
 static inlay_counter calls;
@@ -213,6 +242,10 @@ class Started:
                 raise Failed("compile")
             if self.same([program]).status:
                 raise Failed("it does not find itself")
+        program = f"{self.folder}/unwinder"
+        driver.build("dynamic", self.source("unwinder.c", UNWINDER), program, "-O1", "-s")
+        if self.same([program]).stdout != b"found, of 8 bytes at least\n":
+            raise Failed("a dynamic one does not find itself")
 
     def few(self):
         """A tool that inserts into one procedure, and asks for no others: what unwinds is hooked all the same."""
