@@ -42,9 +42,9 @@ enum {
     FORTH = 4, /* instructions that may be taken along */
 };
 
-/* For a process that ran already, whose threads come and go in the middle of it: instructions that lie in a piece now,
- * each piece's one behind the other, the last one of each is where it goes back; the bytes that were there; the memory
- * of pieces. */
+/* Instructions that lie in a piece now, each piece's one behind the other, the last one of each is where it goes back:
+ * handlers of signals are shown the program's own. For a process that ran already, whose threads come and go in the
+ * middle of it, also the bytes that were there, and the memory of pieces. */
 typedef struct place {
     uint64_t old, new;
     bool ends;
@@ -215,7 +215,7 @@ static bool patch_with(const moved_code *p, int from, int site, int to, area *a,
     moved_put_jump(&w, high);
     moved_put_jump(&over, w.exec);
     if (failed(&w) || failed(&over)) return false;
-    if (moved_is_live() && !note_places(p, from, to, at)) return false;
+    if (!note_places(p, from, to, at)) return false;
     if (!moved_text_put(&a->text, w.exec, piece, w.at)) return false;
     a->next += MOVED_PIECE;
     overwrite(text, low, jump, MOVED_JUMP, high);

@@ -1,8 +1,10 @@
 /* Exceptions that begin in a signal's handler and pass the frame of what it interrupted: thrown at a fault,
- * caught around it, with cleanups on the way; a thread that is cancelled in the middle of a computation. */
+ * caught around it, with cleanups on the way; a thread that is cancelled in the middle of a computation, and one that
+ * waits in a call whose number only the caller knows. */
 #include <csignal>
 #include <cstdio>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static int cleaned;
@@ -50,6 +52,30 @@ static void *computes(void *)
     return nullptr;
 }
 
+static long (*volatile call)(long, ...) = syscall; /* as declared it throws nothing */
+static void *waits(void *)
+{
+    guard g;
+    int old;
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
+    pthread_barrier_wait(&ready);
+    for (;;) call(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
+    return nullptr;
+}
+
+static void cancel(void *(*what)(void *))
+{
+    pthread_t t;
+    void *result;
+    pthread_barrier_init(&ready, nullptr, 2);
+    pthread_create(&t, nullptr, what, nullptr);
+    pthread_barrier_wait(&ready);
+    usleep(500);
+    pthread_cancel(t);
+    pthread_join(t, &result);
+    if (result != PTHREAD_CANCELED) std::printf("not cancelled\n");
+}
+
 int main()
 {
     struct sigaction a = {};
@@ -60,17 +86,9 @@ int main()
     long sum = 0;
     for (int k = 0; k < 300; k++) sum += attempt(k);
     std::printf("sum %ld, cleaned %d\n", sum, cleaned);
-    for (int k = 0; k < 20; k++) {
-        pthread_t t;
-        void *result;
-        pthread_barrier_init(&ready, nullptr, 2);
-        pthread_create(&t, nullptr, computes, nullptr);
-        pthread_barrier_wait(&ready);
-        usleep(500);
-        pthread_cancel(t);
-        pthread_join(t, &result);
-        if (result != PTHREAD_CANCELED) std::printf("not cancelled\n");
-    }
-    std::printf("cancelled\n");
+    for (int k = 0; k < 20; k++) cancel(computes);
+    cleaned = 0;
+    for (int k = 0; k < 20; k++) cancel(waits);
+    std::printf("cancelled, cleaned %d\n", cleaned);
     return 0;
 }
