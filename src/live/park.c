@@ -17,10 +17,12 @@
 #include "move/live.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { ROOM_BELOW = 16 << 10, SPARE = 64 }; /* for a handler in a slot; slots for threads to come */
@@ -205,6 +207,26 @@ void live_unpark(live_process *p)
     for (size_t i = 0; i < p->threads.count; i++) p->threads.items[i].slot = 0;
 }
 
+/* What a child has used up is its parent's who waits for it (RUSAGE_CHILDREN, times): the program would find what the
+ * tool's way into it has cost. Nothing stays of one that vanishes at its end. Where the program has children of its own
+ * from before its exec, which an ordinary wait would find, they must not vanish. */
+static inl_status let_vanish(remote *r, inl_error *e)
+{
+    const uint64_t at = MOVE_PARK_DATA + offsetof(move_park, action), yes = 1;
+    const struct {
+        uint64_t handler, flags, restorer, mask;
+    } vanishing = {.flags = SA_NOCLDWAIT};
+    const long any[6] = {P_ALL, 0, 0, WEXITED | WNOHANG | WNOWAIT};
+    const long change[6] = {SIGCHLD, (long)at, (long)at, sizeof vanishing.mask};
+    long answer = 0;
+    inl_status s = remote_call(r, &answer, SYS_waitid, any, e);
+    if (s != INL_OK || answer != -ECHILD) return s;
+    s = remote_write(r, at, &vanishing, sizeof vanishing, e);
+    if (s == INL_OK) s = remote_call(r, &answer, SYS_rt_sigaction, change, e);
+    if (s != INL_OK || answer != 0) return s;
+    return remote_write(r, MOVE_PARK_DATA + offsetof(move_park, vanishes), &yes, sizeof yes, e);
+}
+
 /* A program's child whose work ends with this is still there, by its traces, until it has ended: the program goes on
  * only then. What it stands in stays, for whoever comes next to clear. */
 inl_status live_leave_parent(live_process *p, inl_error *e)
@@ -213,6 +235,7 @@ inl_status live_leave_parent(live_process *p, inl_error *e)
     remote *r = &p->threads.items[0];
     inl_status s = live_works(p, false, e);
     if (s == INL_OK) s = remote_write(r, MOVE_PARK_DATA + offsetof(move_park, child), &child, sizeof child, e);
+    if (s == INL_OK) s = let_vanish(r, e);
     if (s == INL_OK) s = remote_leave_parked(r, e);
     p->threads.count = p->seized.count = 0;
     return s;

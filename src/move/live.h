@@ -46,13 +46,15 @@ typedef struct move_told_range {
  * Should whoever holds the process die, each thread goes on as its slot's frame says; while `works` is not 0, when the
  * first one has come back from what it was sent to do. That one unmaps what is `gone` before. */
 enum { MOVE_PARK_GONE_MOST = 4000, MOVE_PARK_DATA_SIZE = 0x10000 };
-#define MOVE_PARK_MAGIC 0x346b7261706c6e69ull
+#define MOVE_PARK_MAGIC 0x356b7261706c6e69ull
 typedef struct move_park {
     uint64_t magic;
     uint64_t works, gone_count; /* written together */
     uint64_t first;             /* the first thread's slot */
-    uint64_t closes; /* a descriptor that the holder is to read, and 1 more; 0: none. The first one closes it */
-    uint64_t child;  /* the holder's number, where it is the process's child and about to end: waited for; or 0 */
+    uint64_t closes;    /* a descriptor that the holder is to read, and 1 more; 0: none. The first one closes it */
+    uint64_t child;     /* the holder's number, where it is the process's child and about to end: waited for; or 0 */
+    uint64_t vanishes;  /* it leaves nothing at its end: SIGCHLD's action is put back behind it, */
+    uint64_t action[4]; /* which is this, as the kernel has it */
     move_told_range gone[MOVE_PARK_GONE_MOST];
 } move_park;
 

@@ -53,6 +53,26 @@ int main(void)
     return 0;
 }
 """
+# What its children have used up, or how the one has ended that it had before its exec.
+CHILDREN = """#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    struct rusage used;
+    int status = 0;
+    if (wait(&status) > 0) return printf("a child: %d\\n", WEXITSTATUS(status)), 0;
+    getrusage(RUSAGE_CHILDREN, &used);
+    printf("%ld s, %ld us, %ld KB\\n", used.ru_utime.tv_sec + used.ru_stime.tv_sec, used.ru_utime.tv_usec + used.ru_stime.tv_usec,
+           used.ru_maxrss);
+    int child = fork();
+    if (!child) _exit(5);
+    int ended = waitpid(child, &status, 0) == child;
+    printf("%d, %d\\n", ended, WEXITSTATUS(status));
+    return 0;
+}
+"""
 # All that may come before main: a resolver of each image, initialisers of each, before the program's own the library's.
 CATCHES = """int main(int argc, char **argv) { try { throw argc; } catch (int n) { return n + 3; } }
 """
@@ -210,6 +230,15 @@ class Started:
         if b"TracerPid:\t0" not in native.stdout:
             raise Failed("nothing was shown")
         self.same(["ls", "/proc/self/fd"])
+
+    def children(self):
+        """Whoever puts the tool in is a child, and leaves nothing behind; one that the program has had before stays."""
+        program = f"{self.folder}/children"
+        driver.build("dynamic", self.source("children.c", CHILDREN), program)
+        if self.same([program]).stdout != b"0 s, 0 us, 0 KB\n1, 5\n":
+            raise Failed("natively there is something")
+        self.same(["sh", "-c", f"(sleep 0.1; exit 7) & exec {program}"])
+        self.same(["sh", "-c", f"(exit 7) & exec {program}"])
 
     def nameless(self):
         """A static program without names: its unwinder is led on, if it can be told what that asks; else it is refused."""
@@ -390,7 +419,7 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("start", options) as results:
         started = Started(options, results.folder)
-        for name in ("waits", "steps", "state", "nameless", "lists", "ends", "linker_fails", "before_main",
+        for name in ("waits", "steps", "state", "children", "nameless", "lists", "ends", "linker_fails", "before_main",
                      "threads_unnamed", "fails", "placed", "changes", "pads", "follows", "ended_early", "terminal", "many_arguments",
                      "unknown_image"):
             if driver.chosen(name, options):

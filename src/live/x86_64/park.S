@@ -5,6 +5,7 @@
 
 #define NR_CLOSE        3
 #define NR_MUNMAP       11
+#define NR_RT_SIGACTION 13
 #define NR_RT_SIGRETURN 15
 #define NR_GETPID       39
 #define NR_WAIT4        61
@@ -101,6 +102,14 @@ after:  movabs  $MOVE_PARK_DATA, %rbx
         mov     $NR_RT_SIGQUEUEINFO, %eax
         syscall
 4:      add     $256, %rsp
+        cmpq    $0, MOVE_PARK_VANISHES(%rbx)
+        je      restore
+        mov     $SIGCHLD, %edi
+        lea     MOVE_PARK_ACTION(%rbx), %rsi
+        xor     %edx, %edx
+        mov     $SET_OF_SIGNALS, %r10d
+        mov     $NR_RT_SIGACTION, %eax
+        syscall
         jmp     restore
 
 others: cmpl    $0, MOVE_PARK_WORKS(%rbx)

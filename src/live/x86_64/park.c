@@ -24,7 +24,9 @@ const uint8_t remote_tail[] = {0xb8,           39,   0, 0,    0,   0x0f,        
                                0x48,           0xb8, 0, 0,    0,   PARK_LOW >> 24, PARK_HIGH & 0xff,
                                PARK_HIGH >> 8, 0,    0, 0xff, 0xe0};
 const size_t remote_tail_size = sizeof remote_tail, remote_tail_until = 7;
-_Static_assert(offsetof(move_park, child) == MOVE_PARK_CHILD && offsetof(move_park, gone) == MOVE_PARK_GONE,
+_Static_assert(offsetof(move_park, child) == MOVE_PARK_CHILD && offsetof(move_park, gone) == MOVE_PARK_GONE &&
+                   offsetof(move_park, vanishes) == MOVE_PARK_VANISHES &&
+                   offsetof(move_park, action) == MOVE_PARK_ACTION,
                "known to assembly");
 _Static_assert((MOVE_PARK_FROM_TOOL & 0xffffff) == 0 && MOVE_PARK_FROM_TOOL >> 48 == 0, "put together there");
 

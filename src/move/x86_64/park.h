@@ -21,7 +21,9 @@
 #define MOVE_PARK_FIRST      24
 #define MOVE_PARK_CLOSES     32
 #define MOVE_PARK_CHILD      40
-#define MOVE_PARK_GONE       48
+#define MOVE_PARK_VANISHES   48
+#define MOVE_PARK_ACTION     56
+#define MOVE_PARK_GONE       88
 #define MOVE_SLOT_IS_FIRST   0
 #define MOVE_SLOT_TLS        8
 #define MOVE_SLOT_GS         16
