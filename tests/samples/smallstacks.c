@@ -211,8 +211,8 @@ static void of_kernel(int signo, siginfo_t *info, void *context)
     printf("  signal %d, code %d, address %p\n", signo, info->si_code, info->si_addr);
 }
 
-/* SIGUSR1 has a stack that cannot be written to; SIGSEGV comes instead, on the ordinary one. */
-static void unwritable(bool blocked)
+/* SIGUSR1 has a stack that cannot be written to, or is too small; SIGSEGV comes instead, on the ordinary one. */
+static void unusable(size_t size, int protection, bool blocked)
 {
     struct sigaction a = {.sa_sigaction = of_kernel, .sa_flags = SA_SIGINFO};
     sigset_t mask;
@@ -222,7 +222,7 @@ static void unwritable(bool blocked)
     sigprocmask(SIG_SETMASK, &mask, NULL);
     sigaction(SIGSEGV, &a, NULL);
     handle(SIGUSR1, of_kernel, 0);
-    stack(mmap(NULL, ROOM, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), ROOM, 0);
+    stack(mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), size, 0);
     for (int i = 0; i < 2; i++) raise(SIGUSR1);
     kill(getpid(), SIGUSR1);
     _exit(3);
@@ -230,11 +230,14 @@ static void unwritable(bool blocked)
 
 static void without_frame(void)
 {
-    for (int blocked = 0; blocked < 2; blocked++) {
+    enum { TOO_SMALL = 2048 };
+    for (int kind = 0; kind < 4; kind++) {
         int status = 0;
-        printf("no frame, SIGSEGV %s\n", blocked ? "blocked" : "handled");
+        const bool blocked = kind & 1, small = kind & 2;
+        printf("no frame on a stack that is %s, SIGSEGV %s\n", small ? "small" : "read-only",
+               blocked ? "blocked" : "handled");
         pid_t child = fork();
-        if (child == 0) unwritable(blocked);
+        if (child == 0) unusable(small ? TOO_SMALL : ROOM, PROT_READ | (small ? PROT_WRITE : 0), blocked);
         waitpid(child, &status, 0);
         printf("  %s %d\n", WIFSIGNALED(status) ? "signal" : "status",
                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
