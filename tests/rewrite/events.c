@@ -14,14 +14,29 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <execinfo.h>
+#endif
 
 extern char **environ;
 static volatile sig_atomic_t caught;
+static volatile int frame_count;
 static int tube[2];
+
+static int frames_here(void)
+{
+#ifdef __GLIBC__
+    void *frames[32];
+    return backtrace(frames, 32);
+#else
+    return 0;
+#endif
+}
 
 static void on_signal(int signo)
 {
     caught = signo;
+    if (signo == SIGALRM) frame_count = frames_here();
     if (signo == SIGUSR2) write(tube[1], "x", 1);
 }
 
@@ -69,10 +84,12 @@ static void sleeps(void)
     char byte[77] = {0};
     pthread_t other, self = pthread_self();
     say("sleep", nanosleep(&t, NULL));
+    int outside = frames_here();
     handle(SIGALRM, 0);
     ualarm(50000, 0);
     long r = nanosleep(&more, &rest);
     say("interrupted", r < 0 ? errno : 0);
+    say("more frames in its handler", frame_count - outside);
     handle(SIGUSR2, SA_RESTART);
     pthread_create(&other, NULL, knocks, &self);
     say("read again", read(tube[0], byte, sizeof byte));
