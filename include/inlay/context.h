@@ -31,6 +31,12 @@ extern "C" {
  * on AArch64 yet, where it ends the program with a message. */
 void inlay_resume(const inlay_context *) __attribute__((noreturn));
 
+/* The calling thread's registers where no routine is given them: in a callback of system calls those of the call; in a
+ * routine that stands in for a procedure (wrap.h) those that its caller has, at the call until the original has been
+ * called, and behind it since. `pc` lies in the instruction that makes the call. From there inlay_process_stack walks
+ * up the stack (stack.h). False, with a message, elsewhere. */
+bool inlay_context_now(inlay_context *);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,7 @@
 /* Where a signal found the thread, as the program knows it: the original address, and what of its state waits
  * in the thread's frame. For any thread at any time. */
 #include "moved/pieces.h"
+#include INL_ARCH_HEADER(run, abi)
 
 static const move_carried_states *states_of(const moved_image *i)
 {
@@ -75,6 +76,13 @@ void moved_locate(uint64_t pc, const weave_context *c, unsigned back, bool fault
     else if (moved_in_gate(pc)) locate_gate(pc, c, at);
     else if (moved_in_delivery(pc)) at->kind = MOVED_KEPT; /* the other signal looks into the slots yet */
     else if (!back) locate_piece(pc, true, 0, at);
+}
+
+assumed_addr moved_asked_at(real_addr behind)
+{
+    uint64_t site = moved_at(behind.at) || moved_image_at(behind.at) ? 0 : moved_site_of(behind.at - 1, false);
+    uint64_t at = moved_original((real_addr){site ? site : behind.at}).at;
+    return (assumed_addr){site ? at : at - RUN_SYSCALL_BYTES};
 }
 
 bool moved_inlined(uint64_t pc, uint64_t *original, uint64_t *routine)

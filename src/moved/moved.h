@@ -43,6 +43,8 @@ bool moved_watches_syscalls(void);
  * assumed. What belongs to no rewritten image is returned as it is. Any thread, any time, also from
  * woven code; before moved_begin (and in the instrumentor) the identity. */
 assumed_addr moved_original(real_addr);
+/* Likewise, where a system call of the program's is that returns to `behind`. */
+assumed_addr moved_asked_at(real_addr behind);
 
 /* For an address of an image's data: real - assumed, of the image whose lowest assumed address this is. */
 uint64_t moved_shift(assumed_addr low);

@@ -145,7 +145,9 @@ static bool syscall_enter(void *arg, run_thread *t, weave_context *c, long nr)
     (void)arg;
     inlay_syscall s;
     tool_syscall_read(c, nr, &s);
+    tool_here.asked = c;
     TOOL_CALL(ON_SYSCALL_ENTRY, void (*)(inlay_thread *, inlay_syscall *, void *), (inlay_thread *)t, &s);
+    tool_here.asked = NULL;
     if (s.skip) tool_syscall_set_result(c, s.result);
     else tool_syscall_write(c, &s);
     return s.skip;
@@ -157,7 +159,9 @@ static void syscall_exit(void *arg, run_thread *t, weave_context *c, long nr)
     inlay_syscall s;
     tool_syscall_read(c, nr, &s);
     s.result = tool_syscall_result(c);
+    tool_here.asked = c;
     TOOL_CALL(ON_SYSCALL_EXIT, void (*)(inlay_thread *, inlay_syscall *, void *), (inlay_thread *)t, &s);
+    tool_here.asked = NULL;
     tool_syscall_set_result(c, s.result);
 }
 

@@ -2,7 +2,7 @@
  * of the calls that it was made from: there the frame is as it would be here. */
 #include "tool/mutator.h"
 #include "moved/moved.h"
-#include "tool/trace.h"
+#include "tool/stack.h"
 
 #include <inlay/stack.h>
 #include <inlay/process.h>
@@ -106,54 +106,31 @@ static uint64_t call_before(const mutatee *m, uint64_t back)
     return back - 1;
 }
 
-static bool rules_at(const mutatee *m, uint64_t pc, image_saved *out)
+static bool read_process(void *of, void *to, uint64_t from, size_t size)
 {
-    image_frame f;
-    module *x = module_at(m->modules, pc);
-    const image_unwind_range *r = x ? image_unwind_at(x->image, pc - x->bias) : NULL;
-    return r && image_frame_code(x->image, r, &f) && image_frame_registers(&f, r->addr, pc - x->bias, out);
+    mutatee *m = of;
+    return inlay_process_read(&m->process, to, from, size) == size;
 }
 
-/* To the caller. */
-static bool leave(mutatee *m, trace_registers *r, uint64_t *frame_end)
+static stack_code code_there(void *of, uint64_t shown)
 {
-    image_saved saved;
-    trace_registers caller = *r;
-    if (!rules_at(m, r->pc, &saved)) return false;
-    uint64_t cfa = r->value[saved.cfa_reg] + (uint64_t)saved.cfa_offset;
-    for (unsigned i = 0; i < IMAGE_SAVED_REGS; i++) {
-        uint64_t at = cfa + (uint64_t)(int64_t)saved.now.offset[i];
-        if (saved.now.how[i] == IMAGE_SAVED_AT &&
-            inlay_process_read(&m->process, &caller.value[i], at, sizeof at) != sizeof at)
-            return false;
-    }
-    *frame_end = cfa;
-    caller.value[trace_stack] = cfa;
-    if (saved.now.how[trace_return] == IMAGE_SAVED_LOST || !caller.value[trace_return]) return false;
-    caller.pc = call_before(m, caller.value[trace_return]);
-    *r = caller;
-    return true;
+    const mutatee *m = of;
+    const module *x = module_at(m->modules, shown);
+    return x ? (stack_code){x->image, x->bias} : (stack_code){0};
 }
 
-static bool registers_of(const mutatee *m, const inlay_context *c, trace_registers *out)
+static uint64_t call_there(void *of, uint64_t back) { return call_before(of, back); }
+
+/* What a signal's handler sees is of old code. */
+static uint64_t shown_there(void *of, uint64_t real)
 {
-    const module *x = module_first(m->modules);
-    const image_processor *set = x ? image_processor_of(x->image) : NULL;
-    *out = (trace_registers){.pc = c->pc};
-    for (unsigned i = 0; set && i < set->register_count; i++) out->value[i] = c->gpr[set->registers[i]];
-    return set;
+    (void)of;
+    return real;
 }
 
-unsigned inlay_process_stack(inlay_process *p, const inlay_context *c, inlay_stack_frame *out, unsigned most)
+unsigned mutator_stack(inlay_process *p, const inlay_context *c, inlay_stack_frame *out, unsigned most)
 {
     mutatee *m = mutatee_of(p);
-    trace_registers r;
-    unsigned n = 0;
-    bool good = m && c && out && registers_of(m, c, &r);
-    while (good && n < most) {
-        uint64_t before = r.value[trace_stack];
-        out[n] = (inlay_stack_frame){.address = r.pc};
-        good = leave(m, &r, &out[n++].stack) && r.value[trace_stack] > before;
-    }
-    return n;
+    const stack_process there = {m, read_process, code_there, call_there, shown_there, NULL};
+    return m ? stack_walk(&there, c, out, most) : 0;
 }

@@ -40,6 +40,7 @@ typedef struct tool_thread_now {
     char **exec_options;            /* of the exec that callbacks are asked about: one block; NULL: this process's */
     const struct run_thread *owner; /* of the records that a buffer's function has now; NULL: it has none */
     bool *delivers;                 /* the signal that callbacks are shown; NULL: they are shown none */
+    const weave_context *asked;     /* the registers at the system call that they are shown; NULL: none */
     unsigned doing;                 /* 1 + the kind of the callback that runs; 0: none (blame.h) */
     char refusal[320];              /* why there is no point, for the message of inlay_insert */
     char mistake[240];              /* what was wrong with an expression, which is NULL then, likewise */
@@ -588,6 +589,8 @@ typedef struct tool_mutating {
 /* From now on calls that name no process mean this one. */
 bool tool_process_mean(inlay_process *); /* false: there is none */
 int mutator_pid(const inlay_process *);  /* of another process; 0: of none */
+struct inlay_stack_frame;
+unsigned mutator_stack(inlay_process *, const inlay_context *, struct inlay_stack_frame *out, unsigned most);
 const char *mutator_program(const inlay_process *);
 /* mutator_same.c. Is what is inserted there a mutator's, and is inserted perhaps again and again (run: NULL: at a
  * procedure)? Then: the point there; its handle, and node; an expression as simple as it gets; what was removed. */

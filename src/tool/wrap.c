@@ -284,6 +284,25 @@ static void take_back_left(run_thread *t, uint64_t sp)
     run_kernel_mask_set(mask);
 }
 
+bool tool_wrap_caller(const run_thread *t, weave_context *out)
+{
+    const wrapped *w = innermost(t);
+    if (!w || w->call.waits || w->call.goes_on) return false;
+    *out = w->now;
+    out->pc = w->call.behind;
+    run_set_sp(out, w->call.frame + sizeof(uint64_t));
+    return true;
+}
+
+void tool_wrap_passes(const run_thread *t, uint64_t *back, uint64_t *stack)
+{
+    const run_call *k = t ? t->calls : NULL;
+    while (k && (!k->waits || k->goes_on || k->begin_sp + sizeof(uint64_t) != *stack)) k = k->outer;
+    if (!k) return;
+    *back = k->behind;
+    *stack = k->frame + sizeof(uint64_t);
+}
+
 unsigned tool_wrap_depth(const run_thread *t, const weave_context *c)
 {
     unsigned n = 0;

@@ -30,6 +30,12 @@ void tool_code_apply_wraps(weave_run *);
 const snippet *tool_wrap_code(const tool_wrap *, tool_wrap_where, const snippet *context);
 /* run_client.returned */
 void tool_wrap_returned(void *arg, run_thread *, bool is_intact);
+/* The registers of whoever has called the procedure that the routine which runs stands in for, behind that call. False:
+ * none runs. */
+bool tool_wrap_caller(const run_thread *, weave_context *out);
+/* Of an original that waits, and returns to the engine: `stack` is the stack pointer behind its return. They become
+ * what the caller of the procedure has. */
+void tool_wrap_passes(const run_thread *, uint64_t *back, uint64_t *stack);
 /* The routine that runs is given up, if it stands in for a procedure. */
 void tool_wrap_leave(run_thread *);
 

@@ -89,6 +89,7 @@ TOOLS = {
     "drcov": Tool((), coverage),
     "faults": Tool(("--call=write", "--error=28")),
     "forkserver": Tool(("--runs=1",)),
+    "heapsites": Tool((), lines, True, True),
     "malloctrace": Tool((), lines, True, True),
     "replace": Tool(("--round=64",), lines, True, True),
     "region": Tool(("--from=main",)),
@@ -155,6 +156,7 @@ def known(tool, text, found, instructions):
     marks = {"taint": " +tainted +executed  branch", "callgraph": r'"main (\S+)" -> "step \1" \[label=1000\];', "cachesim": r"\d{4,} accesses, \d+ misses: .*",
              "calltrace": r'write\(1, .*\) = \d+', "valueprof": r" +1000 +0.0 % +0.0 %  step \(repeats\)",
              "replace": r"malloc: \d+ calls, 0 refused, \d+ rounded up, 0 failed", "malloctrace": r"malloc\(\d+\) = \d+", "drcov": "DRCOV VERSION: 2",
+             "heapsites": r" +1 calls, +\d+ bytes: \S+ .* < main \(repeats.c:14\).*",
              "forkserver": r"run 1: status 0x0, \d\d edges"}
     return re.search(f"^{marks[tool]}$", text.decode(errors="replace"), re.M)
 

@@ -27,7 +27,7 @@ CHANGED = NATIVE.replace("2.75 2.5 21 10 14", "102.75 3 22 10 15")
 # Calls, and returns; where they are the same, one number. What the kernel or the C library decides is not known.
 COUNTS = {"mix": 1, "pair": 1, "wide": 1, "many": 1201, "sum": 1, "factorial": 10, "jump": (3000, 0), "thrower": (99, 66),
           "between": (99, 66), "on_signal": 2, "raises": 2, "forks": 1, "ends": (2, 1), "traced": 1, "modest": 100, "within": 40,
-          "deep": 0, "last": 30, "passed": 30, "passes": 30, "_setjmp": 0}
+          "deep": 0, "last": 30, "passed": 30, "passes": 30, "_setjmp": 0, "above": (90, 0)}
 
 
 def check(argv, status, out, err=None, env=None):
@@ -68,7 +68,7 @@ class Wraps:
         counts, _ = self.found()
         known = {k: v if isinstance(v, tuple) else (v, v) for k, v in COUNTS.items()}
         if words:
-            del known["factorial"]
+            del known["factorial"], known["above"]
         wrong = {k: counts[k] for k in known if counts[k] != known[k]}
         if sample == "wrapped" and not (counts["qsort"] == (2, 0) and counts["compare"][0] > counts["compare"][1]):
             wrong |= {k: counts[k] for k in ("qsort", "compare")}

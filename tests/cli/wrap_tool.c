@@ -17,9 +17,11 @@ struct large {
 enum { MIX, PAIR, WIDE, MANY, SUM, FACTORIAL, JUMP, THROWER, BETWEEN, COMPARE, ON_SIGNAL, RAISES, FORKS, ENDS, TRACED,
        MODEST, WITHIN, DEEP, LAST, PASSED, PASSES, QSORT, SETJMP, KINDS };
 /* clang-format on */
+enum { FRAMES = 40 };
 
 static struct {
     uint64_t calls[KINDS], returns[KINDS];
+    uint64_t above; /* procedures named factorial that calls of it were made from, and those that had made the calls */
 } * seen;
 static inlay_counter instructions;
 static bool wraps = true, changes = true, twice, crashes, outside, many_words, nothing;
@@ -50,7 +52,6 @@ STAND_IN(PAIR, pair, struct mixed, (double a, long b), LIST(a, b), (r.a += 0.5, 
 STAND_IN(WIDE, wide, struct large, (long a), LIST(a), r.v[4]++)
 STAND_IN(MANY, many, long, (long a, long b, long c, long d, long e, long f, long g, long h, long i),
          LIST(a, b, c, d, e, f, g, h, i), (void)0)
-STAND_IN(FACTORIAL, factorial, long, (long n), LIST(n), (void)0)
 STAND_IN_VOID(JUMP, jump, (int n), LIST(n))
 STAND_IN(THROWER, thrower, int, (int n), LIST(n), (void)0)
 STAND_IN(BETWEEN, between, int, (int n), LIST(n), (void)0)
@@ -68,6 +69,30 @@ STAND_IN(PASSES, passes, long, (long n), LIST(n), (void)0)
 STAND_IN_VOID(QSORT, sort, (void *a, size_t n, size_t size, void *f), LIST(a, n, size, f))
 STAND_IN(SETJMP, set_jump, int, (void *to), LIST(to), (void)0)
 /* clang-format on */
+
+/* In how many calls of itself is a procedure called? */
+static uint64_t above(void)
+{
+    inlay_context c;
+    inlay_stack_frame frames[FRAMES];
+    uint64_t found = 0;
+    unsigned n = inlay_context_now(&c) ? inlay_process_stack(inlay_process_self(), &c, frames, FRAMES) : 0;
+    for (unsigned k = 0; k < n; k++) {
+        const inlay_proc *p = inlay_proc_at(frames[k].address);
+        found += p && inlay_proc_matches(p, "factorial");
+    }
+    return found;
+}
+
+static long factorial(long n)
+{
+    add(&seen->calls[FACTORIAL]);
+    uint64_t before = above();
+    long r = inlay_call_original(factorial, n);
+    add(&seen->returns[FACTORIAL]);
+    __atomic_fetch_add(&seen->above, before + above(), __ATOMIC_RELAXED);
+    return r;
+}
 
 /* With variable arguments: the number of vector registers is handed on. */
 static int sum(int n, long a, double b, long c, double d)
@@ -143,6 +168,7 @@ static void report(int status, void *arg)
     (void)status, (void)arg;
     for (unsigned k = 0; k < KINDS; k++)
         fprintf(inlay_out(), "%s %" PRIu64 " %" PRIu64 "\n", kinds[k].name, seen->calls[k], seen->returns[k]);
+    fprintf(inlay_out(), "above %" PRIu64 " 0\n", seen->above);
     fprintf(inlay_out(), "%" PRIu64 " instructions\n", inlay_counter_sum(&instructions));
 }
 

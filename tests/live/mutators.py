@@ -399,7 +399,7 @@ class Mutators:
             for thread in range(2 if static else 3):
                 self.answers(m, f"value {thread} half(3)", "ok float|f|1.5|")
                 self.answers(m, f"call {thread} half f f:7", "ok |f|3.5|")
-            for thread, within in ((0, "main"), (1, "waits"), (3, "sleeps"), (4, "polls makes")):
+            for thread, within in ((0, "main"), (1, "waits"), (3, "asked"), (3, "interrupted"), (4, "polls makes")):
                 self.stands_in(m, thread, within)
             if "no thread" not in m.asks("stack 77"):
                 raise driver.Failed("the stack of no thread", m.asks("stack 77"))

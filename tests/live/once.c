@@ -1,5 +1,6 @@
 /* Variables, procedures and threads to look at and call from outside: `once` in mutators.py. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -84,6 +85,14 @@ static void *sleeps(void *p)
     while (!p) cut_short += nanosleep(&longer, NULL) != 0;
     return NULL;
 }
+/* In a signal's handler. */
+static void asked(int signo) { sleeps((void *)(long)(signo == SIGUSR1 ? 0 : signo)); }
+static void *interrupted(void *p)
+{
+    signal(SIGUSR1, asked);
+    raise(SIGUSR1);
+    return p;
+}
 /* Any call: its number is on the stack, as where one procedure of the C library's makes them all. */
 long makes(long a, long b, long c, long d, long e, long f, long nr);
 __asm__(".type makes, @function\n"
@@ -107,7 +116,7 @@ int main(void)
     if (pipe(p)) return 1;
     pthread_create(&t[0], NULL, waits, &p[0]);
     pthread_create(&t[1], NULL, works, &stop);
-    pthread_create(&t[2], NULL, sleeps, NULL);
+    pthread_create(&t[2], NULL, interrupted, NULL);
     pthread_create(&t[3], NULL, polls, NULL);
     puts("ready");
     fflush(stdout);

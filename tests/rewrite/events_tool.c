@@ -48,6 +48,18 @@ static long small(long v) { return v > -5000 && v < 4096 ? v : 999999; }
 
 static bool tells_pid(long nr) { return nr == SYS_getpid || nr == SYS_wait4 || nr == SYS_vfork; }
 
+/* The frames up to the program's main. */
+static unsigned frames_to_main(const inlay_context *c)
+{
+    inlay_stack_frame frames[32];
+    unsigned n = c ? inlay_process_stack(inlay_process_self(), c, frames, 32) : 0;
+    for (unsigned k = 0; k < n; k++) {
+        const inlay_proc *p = inlay_proc_at(frames[k].address);
+        if (p && !strcmp(inlay_proc_name(p), "main")) return k + 1;
+    }
+    return 0;
+}
+
 static void entry(inlay_thread *t, inlay_syscall *s, void *arg)
 {
     (void)arg;
@@ -73,7 +85,9 @@ static void leave(inlay_thread *t, inlay_syscall *s, void *arg)
     if (name)
         say(t, "%s of %ld answers %ld\n", name, s->number == SYS_read ? small(s->args[2]) : 0,
             tells_pid(s->number) && s->result > 0 ? 1 : small(s->result));
+    inlay_context c;
     if (s->number == SYS_getuid) s->result += 1000;
+    if (s->number == SYS_getuid && inlay_context_now(&c)) say(t, "asked from %u frames\n", frames_to_main(&c));
 }
 
 static void got_signal(inlay_thread *t, int signo, const siginfo_t *info, const inlay_context *c, void *arg)
@@ -82,8 +96,8 @@ static void got_signal(inlay_thread *t, int signo, const siginfo_t *info, const 
     uint64_t word; /* nothing is at low addresses: a fault while the signal is on its way */
     size_t nothing = inlay_memory_read(&word, 16, sizeof word);
     size_t whole = c ? inlay_memory_read(&word, c->gpr[INLAY_RSP], sizeof word) : 0;
-    say(t, "signal %d code %d%s, read %zu and %zu\n", signo, info->si_code, c && c->pc ? "" : " nowhere", nothing,
-        whole);
+    say(t, "signal %d code %d%s, read %zu and %zu, %u frames\n", signo, info->si_code, c && c->pc ? "" : " nowhere",
+        nothing, whole, frames_to_main(c));
 }
 
 static void thread_start(inlay_thread *t, void *arg) { say(t, "%s\n", (const char *)arg); }

@@ -1,0 +1,147 @@
+/* Frames of a stack (stack.h): by unwind tables, and through the frames that the kernel makes for signals, which are
+ * known by the code that they return to: not every C library describes that. */
+#include "tool/stack.h"
+#include "tool/state.h"
+#include "tool/trace.h"
+#include "tool/wrap.h"
+#include "moved/moved.h"
+
+#include <inlay/memory.h>
+#include <inlay/process.h>
+
+#include <string.h>
+#include <ucontext.h>
+
+/* --- from one frame to the next --- */
+
+static bool rules_at(const stack_process *p, uint64_t pc, image_saved *out)
+{
+    image_frame f;
+    stack_code at = p->code_at(p->of, pc);
+    const image_unwind_range *r = at.file ? image_unwind_at(at.file, pc - at.bias) : NULL;
+    return r && image_frame_code(at.file, r, &f) && image_frame_registers(&f, r->addr, pc - at.bias, out);
+}
+
+/* Does a frame return to the end of a signal's handler? What stands there in memory may be a jump to where it has
+ * moved, so the file is asked. */
+static bool ends_handler(const stack_process *p, uint64_t back)
+{
+    uint64_t at = p->shown(p->of, back);
+    stack_code code = p->code_at(p->of, at);
+    const image_processor *set = code.file ? image_processor_of(code.file) : NULL;
+    const uint8_t *bytes;
+    size_t have = code.file ? image_bytes(code.file, at - code.bias, &bytes) : 0;
+    return have && set && set->restores && set->restores(bytes, have);
+}
+
+/* To what a signal has interrupted: its registers lie where the handler's frame ends. */
+static bool leave_handler(const stack_process *p, trace_registers *r)
+{
+    ucontext_t uc;
+    size_t known = offsetof(ucontext_t, uc_mcontext) + sizeof uc.uc_mcontext;
+    if (!p->read(p->of, &uc, r->value[trace_stack], known)) return false;
+    trace_of_context(&uc, r);
+    r->pc = p->shown(p->of, r->pc);
+    return true;
+}
+
+static bool leave(const stack_process *p, trace_registers *r, inlay_stack_frame *frame, bool *interrupted)
+{
+    image_saved saved;
+    trace_registers caller = *r;
+    if (!rules_at(p, r->pc, &saved)) return false;
+    uint64_t cfa = r->value[saved.cfa_reg] + (uint64_t)saved.cfa_offset;
+    for (unsigned i = 0; i < IMAGE_SAVED_REGS; i++) {
+        uint64_t at = cfa + (uint64_t)(int64_t)saved.now.offset[i];
+        if (saved.now.how[i] == IMAGE_SAVED_AT && !p->read(p->of, &caller.value[i], at, sizeof at)) return false;
+    }
+    uint64_t back = caller.value[trace_return];
+    frame->stack = caller.value[trace_stack] = cfa;
+    if (saved.now.how[trace_return] == IMAGE_SAVED_LOST || !back) return false;
+    if (p->passes) p->passes(p->of, &back, &caller.value[trace_stack]);
+    *interrupted = ends_handler(p, back);
+    if (*interrupted && !leave_handler(p, &caller)) return false;
+    if (!*interrupted) caller.pc = p->call_before(p->of, back);
+    *r = caller;
+    return true;
+}
+
+/* Stacks grow downwards, but what a signal has interrupted may have another one. */
+unsigned stack_walk(const stack_process *p, const inlay_context *c, inlay_stack_frame *out, unsigned most)
+{
+    stack_code at = p->code_at(p->of, c->pc);
+    const image_processor *set = at.file ? image_processor_of(at.file) : NULL;
+    trace_registers r = {.pc = c->pc};
+    unsigned n = 0;
+    bool good = true, interrupted = false;
+    for (unsigned i = 0; set && i < set->register_count; i++) r.value[i] = c->gpr[set->registers[i]];
+    while (good && n < most) {
+        uint64_t before = r.value[trace_stack];
+        out[n] = (inlay_stack_frame){.address = r.pc, .interrupted = interrupted};
+        good = leave(p, &r, &out[n++], &interrupted) && (interrupted || r.value[trace_stack] > before);
+    }
+    return n;
+}
+
+/* --- the present process --- */
+
+static bool read_here(void *of, void *to, uint64_t from, size_t size)
+{
+    (void)of;
+    return inlay_memory_read(to, from, size) == size;
+}
+
+static stack_code code_here(void *of, uint64_t shown)
+{
+    (void)of;
+    inlay_image *i = tool_image_at(shown);
+    return i ? (stack_code){tool_image_file(i), i->bias} : (stack_code){0};
+}
+
+static uint64_t shown_here(void *of, uint64_t real)
+{
+    (void)of;
+    return moved_original((real_addr){real}).at;
+}
+
+/* Where a call returns to is known of moved code, and the call itself is in front of that. */
+static uint64_t call_here(void *of, uint64_t back) { return shown_here(of, back) - 1; }
+
+static void pass_here(void *of, uint64_t *back, uint64_t *stack)
+{
+    (void)of;
+    if (run_here.engine) tool_wrap_passes(run_self(), back, stack);
+}
+
+static unsigned walk_here(const inlay_context *c, inlay_stack_frame *out, unsigned most)
+{
+    const stack_process here = {NULL, read_here, code_here, call_here, shown_here, pass_here};
+    bool entered = tool_enter();
+    unsigned n = stack_walk(&here, c, out, most);
+    tool_leave(entered);
+    return n;
+}
+
+unsigned inlay_process_stack(inlay_process *p, const inlay_context *c, inlay_stack_frame *out, unsigned most)
+{
+    if (!p || !c || !out || !most) return 0;
+    return p == inlay_process_self() ? walk_here(c, out, most) : mutator_stack(p, c, out, most);
+}
+
+/* --- where it is called --- */
+
+bool inlay_context_now(inlay_context *out)
+{
+    run_thread *t = run_here.engine ? run_self() : NULL;
+    bool known = t && out && (tool_here.asked || tool_wrap_caller(t, (weave_context *)out));
+    if (known && tool_here.asked) {
+        memcpy(out, tool_here.asked, sizeof *out);
+        out->pc = moved_asked_at((real_addr){out->pc}).at;
+    } else if (known) {
+        out->pc = call_here(NULL, out->pc);
+    } else {
+        tool_say_limited("inlay_context_now is for callbacks of system calls and for routines that stand in for a "
+                         "procedure");
+    }
+    return known;
+}
