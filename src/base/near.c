@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { LONGEST = 64 };
+_Static_assert(LONGEST + 4 <= INL_NEAR_LONGEST, "whatever is near has room");
 
 void inl_near_begin(inl_near *n, const char *wanted)
 {
@@ -39,20 +40,29 @@ static bool is_listed(const inl_near *n, const char *name)
     return false;
 }
 
-void inl_near_offer(inl_near *n, const char *name)
+static void put(inl_near *n, const char *name, size_t d)
 {
-    size_t length = strlen(n->wanted), its = strlen(name);
-    if (!n->most || its + n->most < length || its > length + n->most || is_listed(n, name)) return;
-    size_t d = distance(n->wanted, length, name, its);
-    if (!d || d > n->most) return;
     unsigned at = n->count;
     while (at && n->distance[at - 1] > d) at--;
     if (at == INL_NEAR_MOST) return;
     if (n->count < INL_NEAR_MOST) n->count++;
-    for (unsigned k = n->count - 1; k > at; k--) n->best[k] = n->best[k - 1], n->distance[k] = n->distance[k - 1];
-    n->best[at] = name;
+    for (unsigned k = n->count - 1; k > at; k--) {
+        memcpy(n->best[k], n->best[k - 1], sizeof n->best[k]);
+        n->distance[k] = n->distance[k - 1];
+    }
+    strcpy(n->best[at], name);
     n->distance[at] = d;
 }
+
+void inl_near_offer_as(inl_near *n, const char *spelled, const char *name)
+{
+    size_t length = strlen(n->wanted), its = strlen(spelled);
+    if (!n->most || its + n->most < length || its > length + n->most || is_listed(n, name)) return;
+    size_t d = distance(n->wanted, length, spelled, its);
+    if (d <= n->most && strlen(name) < INL_NEAR_LONGEST && strcmp(name, n->wanted) != 0) put(n, name, d);
+}
+
+void inl_near_offer(inl_near *n, const char *name) { inl_near_offer_as(n, name, name); }
 
 const char *inl_near_text(const inl_near *n, char *out, size_t size)
 {

@@ -169,16 +169,58 @@ bool inlay_proc_matches(const inlay_proc *p, const char *pattern)
 
 /* --- names that are nearly right --- */
 
+/* Of what a template was made with, which ends in front of `end`: where it begins; 0: nowhere. */
+static size_t opens(const char *name, size_t end)
+{
+    unsigned depth = 0;
+    for (; end; end--) {
+        depth += name[end - 1] == '>';
+        if (name[end - 1] == '<' && !--depth) return end - 1;
+    }
+    return 0;
+}
+
+/* The last parts of a name as people write it, as many as `wanted` has, without what its template was made with. NULL:
+ * it has not so many, or no room, or stands behind a result. */
+static const char *last_parts(const char *name, const char *wanted, char *out, size_t size)
+{
+    int parts = 1;
+    size_t end = strlen(name), begin = 0;
+    for (const char *c = strstr(wanted, "::"); c; c = strstr(c + 2, "::")) parts++;
+    if (end && name[end - 1] == '>') end = opens(name, end);
+    for (size_t at = end; at; at--) {
+        char c = name[at - 1];
+        if (c == ' ') return NULL;
+        if (c == ':' && --parts == 0) begin = at;
+        if (c == ':' && at > 1) at--;
+        if (c == '>') at = opens(name, at) + 1;
+    }
+    if (parts > 1 || end - begin >= size) return NULL;
+    memcpy(out, name + begin, end - begin);
+    out[end - begin] = 0;
+    return out;
+}
+
+/* In each form that people write it in. */
+static bool offer(const char *name, const void *arg)
+{
+    char parts[INL_NEAR_LONGEST];
+    inl_near *near = *(inl_near *const *)arg;
+    inl_near_offer(near, name);
+    if (!strchr(name, '(') && last_parts(name, near->wanted, parts, sizeof parts)) inl_near_offer_as(near, parts, name);
+    return false;
+}
+
 const char *inlay_process_procs_near(inlay_process *of, const char *name, char *out, size_t size)
 {
-    inl_near near;
+    inl_near near, *all = &near;
     if (!out || !size) return out;
     inl_near_begin(&near, name ? name : "");
     for (inlay_image *i = inlay_process_image_first(of); i; i = inlay_image_next(i))
         for (inlay_proc *p = inlay_image_proc_first(i); p; p = inlay_proc_next(p)) {
             const char *const *a = i->procs ? i->procs[p->index].aliases : NULL;
-            if (!strchr(p->name, '@')) inl_near_offer(&near, p->name);
-            for (; a && *a; a++) inl_near_offer(&near, *a);
+            if (!strchr(p->name, '@')) image_name_is(p->name, offer, &all);
+            for (; a && *a; a++) image_name_is(*a, offer, &all);
         }
     return inl_near_text(&near, out, size);
 }

@@ -291,6 +291,17 @@ check 'strict before the tool' 0 'instructions'              "$inlay" run --stri
 check 'cache: help'            0 'usage: inlay cache'        sh -c "'$inlay' cache --help 2>/dev/null"
 check 'no such image'          0 "warning: --image 'no\*such' matches no image" "$inlay" run inscount --image 'no*such' -- true
 check 'snippet: nearly a name'    0 "no point 'maloc' has been met; near it are 'malloc'" "$inlay" snippet maloc 1 -- true
+cat >"$scratch/shop.cc" <<'end'
+namespace shop {
+struct basket { __attribute__((noinline, noclone)) int total(int n) const { __asm__ volatile("" : "+r"(n)); return n; } };
+template <typename t> __attribute__((noinline, noclone)) t area(t a) { __asm__ volatile("" : "+r"(a)); return a; }
+}
+int main() { return shop::basket().total(1) - shop::area<long>(1); }
+end
+c++ -O1 "$scratch/shop.cc" -o "$scratch/shop"
+for near in 'basket::totl shop::basket::total' 'area shop::area<long>' 'shop::aera shop::area<long>'; do
+    check "snippet: near ${near% *}" 0 "'${near% *}' has been met; near it are '${near#* }'" "$inlay" snippet "${near% *}" 1 -- "$scratch/shop"
+done
 cat >"$scratch/clone.c" <<'end'
 void odd(int *) __asm__("_Z3oddPi.constprop.0");
 __attribute__((noinline, noclone)) void odd(int *p) { ++*p; }

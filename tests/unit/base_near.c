@@ -53,6 +53,21 @@ static void what_is_far_short_or_equal_is_not_told(void **state)
     assert_string_equal(near_to("maloc", names, out, 5), "'mal");
 }
 
+static void another_spelling_may_be_right(void **state)
+{
+    (void)state;
+    char out[200], longest[200];
+    inl_near n;
+    inl_near_begin(&n, "total");
+    inl_near_offer_as(&n, "totals", "shop::totals");
+    inl_near_offer_as(&n, "total", "shop::basket::total");
+    inl_near_offer_as(&n, "total", "total");
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    inl_near_offer_as(&n, "total", longest);
+    assert_string_equal(inl_near_text(&n, out, sizeof out), "'shop::basket::total', 'shop::totals'");
+}
+
 /* All pairs of short words: by the same table in full. */
 static size_t slow(const char *a, const char *b)
 {
@@ -96,6 +111,7 @@ int main(void)
         cmocka_unit_test(the_nearest_come_first_and_once),
         cmocka_unit_test(letters_that_have_changed_places_are_one_mistake),
         cmocka_unit_test(what_is_far_short_or_equal_is_not_told),
+        cmocka_unit_test(another_spelling_may_be_right),
         cmocka_unit_test(random_words_are_as_near_as_a_full_table_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
