@@ -3,7 +3,7 @@
  *     inlay snippet write:entry 'static long calls; if ($arg0 == 1) calls++;' -- ls -l
  *
  * The language is C's (docs/howto-snippets.md). Variables that the code declares `static` are shared by all threads
- * (they are not atomic) and reported when the program ends, one row for each procedure; print(long),
+ * (they are not atomic) and reported when the program ends, one row for each procedure; print(VALUE),
  * print_real(double) and show(const char *) write a line at once. The code is compiled for each point; names are those
  * seen there.
  */

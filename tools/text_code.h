@@ -62,7 +62,7 @@ void text_value(const inlay_scope_static *, const void *at, char *out, size_t si
 /* --- text_lines.c --- */
 
 enum { TEXT_LINE = 512 };
-/* Gives print(NUMBER), print_real(NUMBER) and show(STRING) to a scope. */
+/* Gives print(VALUE), print_real(NUMBER) and show(STRING) to a scope. */
 void text_line_routines(inlay_scope *);
 /* What they call, where the code runs; of whoever links them. */
 void text_line(const char *line);

@@ -1,4 +1,5 @@
-/* Routines that code given as text calls to write a line: print, print_real, show. */
+/* Routines that code given as text calls to write a line: print, print_real, show. Of print there is one for each kind
+ * of value. */
 #include "text_code.h"
 
 #include <inttypes.h>
@@ -8,6 +9,20 @@ static void print(int64_t value)
 {
     char line[32];
     snprintf(line, sizeof line, "%" PRId64, value);
+    text_line(line);
+}
+
+static void print_unsigned(uint64_t value)
+{
+    char line[32];
+    snprintf(line, sizeof line, "%" PRIu64, value);
+    text_line(line);
+}
+
+static void print_address(uint64_t value)
+{
+    char line[32];
+    snprintf(line, sizeof line, "%#" PRIx64, value);
     text_line(line);
 }
 
@@ -26,6 +41,10 @@ static void show(uint64_t text)
 
 void text_line_routines(inlay_scope *names)
 {
+    inlay_scope_routine(names, "void print(unsigned long)", (void (*)(void))print_unsigned);
+    inlay_scope_routine(names, "void print(double)", (void (*)(void))print_real);
+    inlay_scope_routine(names, "void print(const void *)", (void (*)(void))print_address);
+    inlay_scope_routine(names, "void print(const char *)", (void (*)(void))show);
     inlay_scope_routine(names, "void print(long)", (void (*)(void))print);
     inlay_scope_routine(names, "void print_real(double)", (void (*)(void))print_real);
     inlay_scope_routine(names, "void show(const void *)", (void (*)(void))show);

@@ -34,7 +34,8 @@ inlay_scope *inlay_scope_at(inlay_scope *, uint64_t address);
  * too) are what the procedure was called with, whatever it has done with them since: that is kept from its entry, from
  * the insertion on; a call which had begun before does not execute the snippet. NULL: the scope is of no procedure. */
 inlay_scope *inlay_scope_at_exit(inlay_scope *);
-/* A routine of the tool: "void note(long value, const char *text)", "double f(float, int)". */
+/* A routine of the tool: "void note(long value, const char *text)", "double f(float, int)". Of several with one name a
+ * call is one of that whose parameters suit the arguments best. */
 bool inlay_scope_routine(inlay_scope *, const char *prototype, void (*routine)(void));
 /* A variable in the tool's memory (static, or from inlay_alloc): its name and type, as text: "long", "int [16]". */
 bool inlay_scope_variable(inlay_scope *, const char *name, const char *type, void *at);

@@ -40,9 +40,9 @@ const snippet *typed_real(snippet_maker *m, double value)
     return typed_constant(m, image_ctype_float(8), real_bits(value));
 }
 
-const snippet *typed_routine(snippet_maker *m, void (*fn)(void), const image_ctype *type)
+const snippet *typed_routine(snippet_maker *m, void (*fn)(void), const image_ctype *type, const snippet *others)
 {
-    snippet *s = typed_node(m, SNIPPET_CONST, type, NULL, NULL);
+    snippet *s = typed_node(m, SNIPPET_CONST, type, NULL, others);
     if (!s) return NULL;
     s->fn = fn;
     s->role = TYPED_ROUTINE;

@@ -39,7 +39,7 @@ typedef enum snippet_role {
     TYPED_OBJECT,
     TYPED_PIECES,  /* an object that has no address */
     TYPED_DONE,    /* an assignment: its value is computed where one asks for it */
-    TYPED_ROUTINE, /* a CONST, the address of a routine of the tool; type FUNCTION */
+    TYPED_ROUTINE, /* a CONST, the address of a routine of the tool; type FUNCTION; b: another one of its name */
 } snippet_role;
 
 typedef struct snippet_maker {
@@ -62,7 +62,7 @@ const snippet *typed_refuse(snippet_maker *, const char *fmt, ...) __attribute__
 snippet *typed_node(snippet_maker *, snippet_kind, const image_ctype *, const snippet *a, const snippet *b);
 const snippet *typed_constant(snippet_maker *, const image_ctype *, uint64_t value);
 const snippet *typed_real(snippet_maker *, double value);
-const snippet *typed_routine(snippet_maker *, void (*fn)(void), const image_ctype *);
+const snippet *typed_routine(snippet_maker *, void (*fn)(void), const image_ctype *, const snippet *others);
 /* 64 bits of which the low ones are a value of an integer or pointer type, whatever the others are. */
 const snippet *typed_as(snippet_maker *, const image_ctype *, const snippet *raw);
 const snippet *typed_object(snippet_maker *, const image_ctype *, const snippet *address);
@@ -120,6 +120,9 @@ const snippet *typed_binary(snippet_maker *, snippet_op, const snippet *, const 
 const snippet *typed_unary(snippet_maker *, snippet_op, const snippet *);
 const snippet *typed_choice(snippet_maker *, const snippet *condition, const snippet *, const snippet *);
 const snippet *typed_call(snippet_maker *, const snippet *routine, unsigned count, const snippet *const *arguments);
+
+/* typed_overload.c */
+const snippet *typed_suiting(const snippet *routine, unsigned count, const snippet *const *arguments);
 
 /* typed_assign.c */
 const snippet *typed_assign(snippet_maker *, const snippet *object, const snippet *value);

@@ -342,6 +342,7 @@ static const snippet *call_procedure(snippet_maker *m, const image_ctype *f, con
 const snippet *typed_call(snippet_maker *m, const snippet *routine, unsigned count, const snippet *const *arguments)
 {
     if (!routine) return NULL;
+    if (routine->role == TYPED_ROUTINE) routine = typed_suiting(routine, count, arguments);
     const image_ctype *f = typed_type(routine);
     const snippet *address = routine->kind == SNIPPET_LOAD && routine->role == TYPED_OBJECT ? routine->a : NULL;
     if (f->kind == IMAGE_CTYPE_POINTER && f->of->kind == IMAGE_CTYPE_FUNCTION) {

@@ -61,7 +61,9 @@ bool inlay_scope_routine(inlay_scope *s, const char *prototype, void (*routine)(
     bool entered = tool_enter();
     snippet_names names = scope_names(s);
     const image_ctype *t = snippet_parse_prototype(maker(s), &names, given(prototype), name, sizeof name);
-    const snippet *meaning = t ? typed_routine(&s->maker, routine, t) : NULL;
+    const snippet *others = t ? scope_given(s, name) : NULL;
+    if (others && others->role != TYPED_ROUTINE) others = NULL;
+    const snippet *meaning = t ? typed_routine(&s->maker, routine, t, others) : NULL;
     bool added = meaning && scope_add(s, &s->given->names, name, meaning);
     tool_leave(entered);
     return added;

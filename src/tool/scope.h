@@ -68,6 +68,8 @@ const snippet *scope_tls(inlay_scope *, const inlay_image *, const image_variabl
 
 /* scope_names.c */
 snippet_names scope_names(inlay_scope *);
+/* What the tool has given by this name; NULL: nothing. */
+const snippet *scope_given(inlay_scope *, const char *name);
 /* To one of the two lists. Without a meaning: it is known that there is none. */
 bool scope_add(inlay_scope *, scope_name **list, const char *name, const snippet *meaning);
 

@@ -15,10 +15,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+static scope_name *given_as(inlay_scope *s, const char *name)
+{
+    scope_name *n = s->given->names;
+    while (n && strcmp(n->name, name)) n = n->next;
+    return n;
+}
+
+const snippet *scope_given(inlay_scope *s, const char *name)
+{
+    const scope_name *n = given_as(s, name);
+    return n ? n->meaning : NULL;
+}
+
 static scope_name *known(inlay_scope *s, const char *name)
 {
-    for (scope_name *n = s->given->names; n; n = n->next)
-        if (!strcmp(n->name, name)) return n;
+    scope_name *given = given_as(s, name);
+    if (given) return given;
     for (scope_name *n = s->found; n; n = n->next)
         if (!strcmp(n->name, name)) return n;
     return NULL;

@@ -55,8 +55,8 @@ static const snippet *find(void *arg, snippet_maker *m, const char *name)
     if (!strcmp(name, "d")) return typed_object(m, image_ctype_float(8), at);
     if (!strcmp(name, "r")) return typed_object(m, &record, at);
     if (!strcmp(name, "p")) return typed_object(m, &pointer, at);
-    if (!strcmp(name, "f")) return typed_routine(m, (void (*)(void))find, &routine);
-    if (!strcmp(name, "m")) return typed_routine(m, (void (*)(void))find, &with_reals);
+    if (!strcmp(name, "f")) return typed_routine(m, (void (*)(void))find, &routine, NULL);
+    if (!strcmp(name, "m")) return typed_routine(m, (void (*)(void))find, &with_reals, NULL);
     if (!strcmp(name, "g")) return typed_object(m, &procedure, at);
     return strcmp(name, "v") ? NULL : typed_object(m, &image_ctype_void, at);
 }

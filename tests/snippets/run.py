@@ -169,7 +169,8 @@ def check(args, name, point, code, expected, command):
             raise Failure("the assignment changed nothing")
 
 
-PRINTS = "print_real(factor / 3); print(corner); show(f->name); print_real(-extra)"
+PRINTS = ("print(factor / 3); print(corner); show(f->name); print_real(-extra); print(f->name); "
+          "print((unsigned long)-1 - corner); print((void *)16); print(-(char)corner)")
 
 
 def check_prints(args):
@@ -178,7 +179,8 @@ def check_prints(args):
     wanted = []
     for i in range(10):
         third = struct.unpack("f", struct.pack("f", i / 3))[0]
-        wanted += [f"{third:.17g}", str(i), ["square", "circle"][i & 1], f"{-(i / 8):.17g}"]
+        wanted += [f"{third:.17g}", str(i), ["square", "circle"][i & 1], f"{-(i / 8):.17g}",
+                   ["square", "circle"][i & 1], str(2 ** 64 - 1 - i), "0x10", str(-i)]
     with tempfile.TemporaryDirectory(prefix="inlay-snippets-") as scratch:
         out, inlay = os.path.join(scratch, "out"), os.path.join(args.build, "inlay")
         run([inlay, "snippet", "-o", out, "area", PRINTS, "--", sample])

@@ -465,7 +465,7 @@ static const snippet *find(void *arg, snippet_maker *m, const char *name)
     }
     if (image_symbol(n->g->im, name, &offset, &(uint64_t){0})) {
         const image_ctype *f = image_proc_type(n->g->im, offset);
-        return f ? typed_routine(m, (void (*)(void))dlsym(n->g->handle, name), f) : NULL;
+        return f ? typed_routine(m, (void (*)(void))dlsym(n->g->handle, name), f, NULL) : NULL;
     }
     const image_ctype *kind = image_ctype_member(n->g->all, "kind", &offset)->type;
     size_t count = image_ctype_members(kind, &kinds);

@@ -77,7 +77,7 @@ static const snippet *routine(snippet_maker *m, const char *text, void (*fn)(voi
     snippet_maker own = eval_maker();
     const image_ctype *f = snippet_parse_prototype(&own, &none, text, name, sizeof name);
     if (!f) fail_msg("%s", own.why);
-    return typed_routine(m, fn, f);
+    return typed_routine(m, fn, f, NULL);
 }
 
 static const snippet *find(void *arg, snippet_maker *m, const char *name)

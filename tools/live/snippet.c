@@ -18,7 +18,7 @@ static const char usage[] =
     "\n"
     "Runs CODE, a small C, at POINT of a process, until Ctrl-C, or its end, or for --for SECONDS; then variables that "
     "it\n"
-    "declares static are printed, and nothing of it is left there. print(NUMBER), print_real(NUMBER) and show(STRING)\n"
+    "declares static are printed, and nothing of it is left there. print(VALUE), print_real(NUMBER) and show(STRING)\n"
     "write a line at once (to standard error with --format=json). POINT is one of\n"
     "  NAME, NAME:entry      a procedure's entry; NAME may be a pattern: 'sqlite3_*'\n"
     "  NAME:exit             before each return and each jump to another procedure\n"
