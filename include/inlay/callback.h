@@ -72,6 +72,11 @@ void inlay_on_signal(void (*f)(inlay_thread *, int signo, const siginfo_t *, con
  * (inlay_memory_write, or a system call of the tool's, may have seen to that). False, with a message: not called there.
  */
 bool inlay_signal_drop(void);
+/* Likewise, and the program goes on with these general registers, flags and pc, which is an address that the tool is
+ * shown, or one that the program has: behind a fault, in another procedure, with another value. A copy of what the
+ * callback got, changed; vectors and bases stay as they are. What has been said last of a signal holds. Not delivered
+ * and going on as it is: inlay_signal_drop. */
+bool inlay_signal_resume(const inlay_context *);
 /* After fork, in the child: counters are zero again, all other memory of the tool's is as it was in the parent; other
  * threads are gone. */
 void inlay_on_fork_child(void (*f)(void *arg), void *arg);

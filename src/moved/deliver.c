@@ -150,16 +150,25 @@ static void tell_client(void *arg)
     n->t->where = RUN_IN_CODE;
 }
 
-/* `c`: the program's context. False: it is not delivered. */
-static bool notify(run_thread *t, int signo, const siginfo_t *info, const weave_context *c)
+static bool is_same(const weave_context *a, const weave_context *b)
 {
+    return memcmp(a->gpr, b->gpr, sizeof a->gpr) == 0 && a->flags == b->flags && a->pc == b->pc;
+}
+
+/* `c`: the program's context. False: it is not delivered; *resumes: the program goes on with what `c` is now. */
+static bool notify(run_thread *t, int signo, const siginfo_t *info, weave_context *c, bool *resumes)
+{
+    *resumes = false;
     if (!run_here.client.signal) return true;
     uint64_t before = run_kernel_mask_sent();
     notice n = {t, signo, info, true};
     weave_context kept = t->ctx;
     t->ctx = *c;
     t->ctx.pc = moved_original((real_addr){c->pc}).at; /* what the tool knows code by */
+    weave_context told = t->ctx;
     moved_on_tool_stack(t, tell_client, &n);
+    *resumes = !n.delivers && !is_same(&told, &t->ctx);
+    if (*resumes) *c = t->ctx;
     t->ctx = kept;
     run_kernel_mask_set(before);
     return n.delivers;
@@ -238,6 +247,18 @@ static bool segv_is_handled(const run_thread *t, void *uc)
     return is_handled(&t->signals->action[SIGSEGV]) && !(mask_before(uc, moved_of(t)->held) & RUN_BIT(SIGSEGV));
 }
 
+/* As if a handler had changed what it returns to. Counts are those of who has left. */
+static void resume(run_thread *t, weave_context *c, uint64_t frame)
+{
+    uint64_t to = moved_at(c->pc) ? 0 : moved_to((real_addr){c->pc}).at;
+    if (to) {
+        moved_enter_run(t, to, true);
+        moved_fill_slots(t, c);
+        c->pc = to;
+    }
+    moved_frame_set((run_frame *)frame, c);
+}
+
 static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t frame, bool fault)
 {
     moved_jump none = {0, 0};
@@ -248,10 +269,12 @@ static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, u
     weave_context c;
     locate(t, uc, info, fault, &at, &c);
     if (fault && signo == SIGSYS) info->si_call_addr = (void *)(uintptr_t)c.pc; /* not where it was made */
-    bool leaves = at.place && (a.handler != RUN_DEFAULT || fault || run_kills_by_default(signo));
+    bool resumes, leaves = at.place && (a.handler != RUN_DEFAULT || fault || run_kills_by_default(signo));
     if (leaves) moved_leave_run(t, at.place, at.before);
-    if (!notify(t, signo, info, &c)) {
-        if (leaves) moved_enter_run(t, at.place, at.before);
+    if (!notify(t, signo, info, &c, &resumes)) {
+        if (leaves && !resumes) moved_enter_run(t, at.place, at.before);
+        if (!leaves && resumes && at.place) moved_leave_run(t, at.place, at.before);
+        if (resumes) resume(t, &c, frame);
         return none;
     }
     if (a.handler != RUN_DEFAULT) a = take_action(t, signo);

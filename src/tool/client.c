@@ -168,20 +168,34 @@ static void syscall_exit(void *arg, run_thread *t, weave_context *c, long nr)
 static bool on_signal(void *arg, run_thread *t, int signo, const siginfo_t *info, weave_context *c)
 {
     (void)arg;
-    bool delivers = true;
-    tool_here.delivers = &delivers;
+    tool_signal said = {.delivers = true};
+    tool_here.signal = &said;
     TOOL_CALL(ON_SIGNAL, void (*)(inlay_thread *, int, const siginfo_t *, const inlay_context *, void *),
               (inlay_thread *)t, signo, info, (const inlay_context *)c);
-    tool_here.delivers = NULL;
-    return delivers;
+    tool_here.signal = NULL;
+    if (said.resumes) *c = said.next;
+    return said.delivers;
 }
 
 bool inlay_signal_drop(void)
 {
-    bool *delivers = tool_here.delivers;
-    if (delivers) *delivers = false;
+    tool_signal *s = tool_here.signal;
+    if (s) s->delivers = s->resumes = false;
     else tool_say_limited("inlay_signal_drop is for callbacks of signals");
-    return delivers != NULL;
+    return s != NULL;
+}
+
+bool inlay_signal_resume(const inlay_context *with)
+{
+    tool_signal *s = tool_here.signal;
+    if (s && with) {
+        *s = (tool_signal){.resumes = true, .next = *(const weave_context *)(const void *)with};
+        s->next.pc = inlay_address_real(with->pc);
+    } else {
+        tool_say_limited(s ? "inlay_signal_resume: there is no context"
+                           : "inlay_signal_resume is for callbacks of signals");
+    }
+    return s && with;
 }
 
 /* --- processes --- */

@@ -32,6 +32,10 @@
 #include <time.h>
 
 /* --- what a thread does at this moment --- */
+typedef struct tool_signal { /* what callbacks have said of it */
+    bool delivers, resumes;
+    weave_context next; /* with which the program goes on then */
+} tool_signal;
 typedef struct tool_thread_now {
     bool holds_lock;                /* the engine's */
     bool sees_code;                 /* a callback of procedures, blocks or instructions is under way */
@@ -39,7 +43,7 @@ typedef struct tool_thread_now {
     inl_arena *run_arena;           /* a run is shown to the tool: what is made dies with it; NULL: it stays */
     char **exec_options;            /* of the exec that callbacks are asked about: one block; NULL: this process's */
     const struct run_thread *owner; /* of the records that a buffer's function has now; NULL: it has none */
-    bool *delivers;                 /* the signal that callbacks are shown; NULL: they are shown none */
+    struct tool_signal *signal;     /* that callbacks are shown; NULL: they are shown none */
     const weave_context *asked;     /* the registers at the system call that they are shown; NULL: none */
     unsigned doing;                 /* 1 + the kind of the callback that runs; 0: none (blame.h) */
     char refusal[320];              /* why there is no point, for the message of inlay_insert */

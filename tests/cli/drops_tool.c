@@ -1,5 +1,6 @@
 /* Signals that a callback keeps from the program: every second SIGUSR1, the first SIGUSR2, each SIGTERM, and a fault
- * whose page can be read then. */
+ * whose page can be read then; those that the program is sent on from: a fault that it is let skip,
+ * and each SIGALRM but the second, to another procedure. */
 #include <inlay.h>
 
 #include <signal.h>
@@ -11,7 +12,17 @@ static inlay_counter blocks;
 static void each_signal(inlay_thread *t, int signo, const siginfo_t *info, const inlay_context *c, void *arg)
 {
     unsigned number = seen[signo]++;
-    (void)t, (void)c, (void)arg;
+    inlay_context next = *c;
+    (void)t, (void)arg;
+    if (signo == SIGILL) {
+        next.pc += 2; /* ud2 */
+        next.gpr[INLAY_RAX] += 1000;
+        inlay_signal_resume(&next);
+    }
+    if (signo == SIGALRM && number != 1) {
+        next.pc = inlay_proc_address(inlay_image_proc_named(inlay_image_first(), "elsewhere"));
+        inlay_signal_resume(&next);
+    }
     if (signo == SIGSEGV && mprotect(info->si_addr, 4096, PROT_READ) == 0) inlay_signal_drop();
     if (signo == SIGUSR1 && number % 2) inlay_signal_drop();
     if ((signo == SIGUSR2 && number == 0) || signo == SIGTERM) inlay_signal_drop();
@@ -21,7 +32,7 @@ static void each_block(inlay_block *b, void *arg)
 {
     (void)arg;
     inlay_proc *p = inlay_block_proc(b);
-    if (p && p == inlay_image_proc_named(inlay_proc_image(p), "counted"))
+    if (p && (inlay_proc_matches(p, "counted") || inlay_proc_matches(p, "skips") || inlay_proc_matches(p, "elsewhere")))
         for (inlay_insn *i = inlay_block_first(b); i; i = inlay_insn_next(i))
             inlay_insert(inlay_before(i), inlay_count(&blocks, 1));
 }

@@ -116,7 +116,7 @@ def check_drops(inlay, folder):
         said = driver.as_lines(done.stderr)
         if how == "native":
             continue
-        if (done.status, done.stdout) != (3, b"5 1, 30\n") or len(said) != 1 or not said[0].startswith("10 2 1 5, "):
+        if (done.status, done.stdout) != (3, b"6 1, 30, 7096, 159\n") or len(said) != 1 or not said[0].startswith("10 2 1 5, "):
             raise Failed(f"{how}: status {done.status}, {done.stdout}", *said[:4])
         counts.add(said[0])
     if len(counts) != 1:
