@@ -60,6 +60,21 @@ typedef struct inlay_scope_static {
 } inlay_scope_static;
 void inlay_scope_statics(inlay_scope *, void (*each)(const inlay_scope_static *, void *arg), void *arg);
 
+/* Variables that debug information tells of, one after the other, for who does not know their names. */
+typedef struct inlay_scope_local {
+    inlay_scope_static what; /* name, type, size and form; `at` is NULL */
+    bool is_parameter;
+    unsigned line;      /* that it is declared in; 0: not told */
+    uint64_t low, high; /* the first and the last of the code that sees it lie between; of one outside of procedures its
+                         * bytes; 0: not told, or it has no address (of a thread, a constant) */
+} inlay_scope_local;
+/* Those that are seen at the scope's address, parameters too, the innermost block's first, without those that another
+ * one of the name hides; or all of its procedure, also those that only blocks elsewhere in it see. A scope at an
+ * address between `low` and `high` finds each by its name (inlay_scope_find), perhaps. */
+void inlay_scope_locals(inlay_scope *, bool all, void (*each)(const inlay_scope_local *, void *arg), void *arg);
+/* Those outside of procedures, of the scope's image, static ones of its source files too, with the namespaces that they
+ * are in. */
+void inlay_scope_globals(inlay_scope *, void (*each)(const inlay_scope_local *, void *arg), void *arg);
 /* The parameters of the procedure at the scope's address, in their order, where debug information has them; `at` is
  * NULL. A scope finds each by its name (inlay_scope_find), perhaps. */
 void inlay_scope_parameters(inlay_scope *, void (*each)(const inlay_scope_static *, void *arg), void *arg);

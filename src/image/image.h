@@ -294,6 +294,18 @@ typedef struct image_piece {
 /* A variable or parameter of the procedure around `pc`, seen from there. False: there is none (*why NULL), or it
  * cannot be reached there (*why says so). */
 bool image_local(image *, uint64_t pc, const char *name, image_variable *out, const char **why);
+/* Those that are seen there, or all that the procedure has, those of blocks within it too: calls `each`. What another
+ * one of its name hides is left out, where all are not asked for. Then those outside of procedures, of the image. */
+typedef struct image_listed {
+    const char *name; /* during the call; with the spaces that it is in */
+    const struct image_ctype *type;
+    bool is_parameter;
+    unsigned line; /* that it is declared in; 0: not told */
+    uint64_t low,
+        high; /* of code that sees it; of one outside of procedures its bytes; 0: not told, or not one place */
+} image_listed;
+void image_locals(image *, uint64_t pc, bool all, void (*each)(void *arg, const image_listed *), void *arg);
+void image_globals(image *, void (*each)(void *arg, const image_listed *), void *arg);
 extern const char image_local_around[]; /* *why, of one that belongs to a procedure which this one stands in */
 /* What debug information says of a parameter of the procedure that begins at `pc`: has it a place, in parts of the
  * procedure, at its beginning too (HERE), or one for all of it? Is it anywhere where, or what, the register leads to?

@@ -77,6 +77,8 @@ typedef struct image_reader {
     int count, proc;    /* proc: which of them is the procedure; -1: none */
     const char *why;    /* what could not be understood */
 } image_reader;
+/* variables.c: the scopes around r->pc, up to the procedure and beyond; to be freed. False: there is no procedure. */
+bool image_open_scopes(image_reader *r, image_lines *);
 /* blocks.c: the operations of an expression, at `pc` if it is a list. False: there are none. */
 bool image_operations(image *, Dwarf_Attribute *, uint64_t pc, Dwarf_Op **, size_t *count);
 bool image_location(image_reader *, Dwarf_Attribute *, const Dwarf_Op *, size_t count, image_variable *out);

@@ -110,7 +110,7 @@ static bool named_in_origin(Dwarf_Die *scope, const char *name, Dwarf_Die *out)
     return any && named_in(&origin, name, out, &parameter);
 }
 
-static bool open_scopes(reader *r, image_lines *l)
+bool image_open_scopes(reader *r, image_lines *l)
 {
     r->count = image_scopes_at(l, r->pc, &r->scopes);
     r->proc = -1;
@@ -145,7 +145,7 @@ bool image_local(image *im, uint64_t pc, const char *name, image_variable *out, 
     Dwarf_Die die;
     bool found = false, there = false;
     *out = (image_variable){0};
-    if (l && open_scopes(&r, l)) {
+    if (l && image_open_scopes(&r, l)) {
         /* What is inlined at the very beginning comes behind the procedure's own parameters. */
         for (int i = pc == r.entry ? r.proc : 0; i <= r.proc && !found; i++) {
             found = named_in(&r.scopes[i], name, &die, &out->parameter);
@@ -170,7 +170,7 @@ static bool parameter_location(image *im, uint64_t pc, unsigned number, Dwarf_At
     image_lines *l = image_trees(im);
     Dwarf_Die die;
     bool told = false;
-    if (l && open_scopes(&r, l) && !dwarf_child(&r.scopes[r.proc], &die)) {
+    if (l && image_open_scopes(&r, l) && !dwarf_child(&r.scopes[r.proc], &die)) {
         bool there = true;
         while (there && !(is_parameter(&die) && --number == 0)) there = dwarf_siblingof(&die, &die) == 0;
         told = there && dwarf_attr(&die, DW_AT_location, out);

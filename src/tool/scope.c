@@ -207,6 +207,50 @@ void inlay_scope_parameters(inlay_scope *s, void (*each)(const inlay_scope_stati
     if (t) each_parameter(t, false, each, arg);
 }
 
+/* --- variables that have not been asked for by name --- */
+
+typedef struct listing {
+    INL_VEC(inlay_scope_local) all;
+    uint64_t bias;
+} listing;
+
+static void list(void *arg, const image_listed *v)
+{
+    listing *l = arg;
+    inlay_scope_local one = {.is_parameter = v->is_parameter, .line = v->line};
+    if (v->high) one.low = v->low + l->bias;
+    if (v->high) one.high = v->high + l->bias;
+    if (describe(v->name, v->type, NULL, &one.what)) (void)!inl_vec_push(&l->all, one);
+}
+
+static void tell(listing *l, void (*each)(const inlay_scope_local *, void *arg), void *arg)
+{
+    for (size_t k = 0; k < l->all.count; k++) each(&l->all.items[k], arg);
+    inl_vec_free(&l->all);
+}
+
+void inlay_scope_locals(inlay_scope *s, bool all, void (*each)(const inlay_scope_local *, void *arg), void *arg)
+{
+    if (!s || !s->image || !each) return;
+    listing l = {.bias = s->image->bias};
+    bool entered = tool_enter();
+    image *file = s->whole ? NULL : tool_image_file(s->image);
+    if (file) image_locals(file, s->address, all, list, &l);
+    tool_leave(entered);
+    tell(&l, each, arg);
+}
+
+void inlay_scope_globals(inlay_scope *s, void (*each)(const inlay_scope_local *, void *arg), void *arg)
+{
+    if (!s || !s->image || !each) return;
+    listing l = {.bias = s->image->bias};
+    bool entered = tool_enter();
+    image *file = tool_image_file(s->image);
+    if (file) image_globals(file, list, &l);
+    tool_leave(entered);
+    tell(&l, each, arg);
+}
+
 bool inlay_scope_prototype(inlay_scope *s, const char *prototype, void (*each)(const inlay_scope_static *, void *arg),
                            void *arg)
 {

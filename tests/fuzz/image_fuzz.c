@@ -57,6 +57,12 @@ static void look_at(const image_ctype *t, unsigned depth)
     types++;
 }
 
+static void look_at_listed(void *arg, const image_listed *v)
+{
+    (void)arg;
+    look_at(v->type, 1);
+}
+
 static void check_types(image *im, uint64_t pc)
 {
     static const char *const names[] = {"argc", "argv", "text", "n", "i", "values", "table", "main"};
@@ -66,6 +72,8 @@ static void check_types(image *im, uint64_t pc)
         if (image_local(im, pc + i, names[i], &v, &why)) look_at(v.type, 3);
         if (image_global(im, pc, names[i], &v, &why)) look_at(v.type, 3);
     }
+    image_locals(im, pc, pc & 1, look_at_listed, NULL);
+    image_globals(im, look_at_listed, NULL);
     look_at(image_proc_type(im, pc), 3);
     look_at(image_ctype_named(im, pc, "size_t"), 3);
     look_at(image_ctype_named(im, pc, "struct record"), 3);

@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,6 +162,48 @@ static void check_locals(image *im, bool optimised)
     assert_string_equal(t->members[3].name, "real");
 }
 
+typedef struct listed {
+    const image_proc *p;
+    image *im;
+    char names[400];
+    unsigned parameters, wrong;
+} listed;
+
+static void list_local(void *arg, const image_listed *v)
+{
+    listed *l = arg;
+    sprintf(l->names + strlen(l->names), "%s ", v->name);
+    l->parameters += v->is_parameter;
+    l->wrong += !(v->low >= l->p->addr && v->low < v->high && v->high <= l->p->addr + l->p->size) || v->line < 15;
+}
+
+static void list_global(void *arg, const image_listed *v)
+{
+    listed *l = arg;
+    uint64_t at, size;
+    sprintf(l->names + strlen(l->names), "%s ", v->name);
+    if (image_symbol(l->im, v->name, &at, &size) && v->high) l->wrong += v->low != at || v->high != at + size;
+}
+
+/* At the procedure's beginning, and all. Compilers put them in one order or the other. */
+static void check_lists(image *im, bool optimised)
+{
+    listed here = {.p = image_proc_named(im, "work")}, all = here, globals = {.im = im};
+    image_locals(im, here.p->addr, false, list_local, &here);
+    image_locals(im, here.p->addr, true, list_local, &all);
+    image_globals(im, list_global, &globals);
+    assert_int_equal(here.wrong + all.wrong + globals.wrong, 0);
+    assert_int_equal(here.parameters, 4);
+    assert_int_equal(all.parameters, 4);
+    if (!optimised) assert_string_equal(here.names, "count text n real inside sum ");
+    assert_non_null(strstr(all.names, "square "));
+    if (!optimised) assert_null(strstr(here.names, "square "));
+    assert_non_null(strstr(globals.names, "hidden "));
+    assert_non_null(strstr(globals.names, "facts "));
+    assert_null(strstr(globals.names, "elsewhere"));
+    assert_null(strstr(globals.names, "inside"));
+}
+
 static void check_globals(image *im)
 {
     const char *why;
@@ -191,6 +234,7 @@ static void check(const char *compiler, const char *name, const char *flags, boo
     check_bits(t);
     check_enum(t);
     check_locals(im, optimised);
+    check_lists(im, optimised);
     check_globals(im);
     image_close(im);
 }
