@@ -76,6 +76,20 @@ typedef struct inlay_edge {
 unsigned inlay_block_successor_count(const inlay_block *);
 inlay_edge inlay_block_successor(const inlay_block *, unsigned k);
 
+/* Blocks of the procedure from which control comes to this one, by address: k from 0; NULL: there are no more. */
+inlay_block *inlay_block_predecessor(const inlay_block *, unsigned k);
+
+/* The last other block that all ways from the procedure's entry to this one pass, and the first that all ways from it
+ * to the procedure's end pass: what is counted there need not be counted here. NULL: there is none. Landing pads, and
+ * what is jumped to from elsewhere or has its address taken, are entries, too, as is what nothing is known to lead to;
+ * ends are returns, jumps to other procedures or to where nobody knows, and calls that do not come back. That a call
+ * may be left by an exception is no way. */
+inlay_block *inlay_block_dominator(const inlay_block *);
+inlay_block *inlay_block_post_dominator(const inlay_block *);
+/* Does `a` stand on each way to `b`, or from it? (A block does on its own.) */
+bool inlay_block_dominates(const inlay_block *a, const inlay_block *b);
+bool inlay_block_post_dominates(const inlay_block *a, const inlay_block *b);
+
 /* How a memory operand's address is made up: base + index * scale + displacement (+ a segment's base). Registers by
  * inlay_reg, -1 where there is none (or it is not a general register). PC-relative operands have their
  * address in `displacement`. */

@@ -5,6 +5,7 @@
 #include "tool/rewriter.h"
 #include "base/map.h"
 
+typedef struct code_dominance code_dominance;
 typedef struct code_view { /* of a procedure */
     weave_run run;         /* run.view points here */
     struct tool_code *code;
@@ -12,6 +13,7 @@ typedef struct code_view { /* of a procedure */
     uint32_t first;           /* block, in the analysis */
     struct inlay_loop *loops; /* once asked for (loops.c), those around others first */
     bool loops_found;
+    code_dominance *dominance; /* likewise (dominators.c) */
 } code_view;
 
 typedef struct tool_code {

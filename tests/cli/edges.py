@@ -61,7 +61,7 @@ def check(name, argv, native, report, data, env=driver.ENVIRONMENT):
         raise Failed("a point that is none", *driver.as_lines(done.stderr)[:4])
     with open(report, encoding="utf-8") as f:
         found = json.load(f)
-    if found["wrong"] or found["disorder"] or not found["loops"] or not found["turns"] or not found["returns"]:
+    if found["wrong"] or found["disorder"] or not found["loops"] or not found["turns"] or not found["returns"] or not found["dominators"]:
         raise Failed(repr(found), *driver.as_lines(done.stderr)[:4])
     if name in SAME and found["left_too_often"]:
         raise Failed("loops are left more often than they are entered", *driver.as_lines(done.stderr)[:4])

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { MOST_EDGES = 400 };
 typedef struct thing { /* a block, or a loop: `whole` is the sum of so many parts */
@@ -16,7 +17,7 @@ typedef struct thing { /* a block, or a loop: `whole` is the sum of so many part
 } thing;
 typedef struct found_things {
     thing *things;
-    uint64_t refused, others, returns, calls, order, disorder;
+    uint64_t refused, others, returns, calls, order, disorder, dominators;
 } found_things;
 
 static found_things *found;
@@ -134,6 +135,77 @@ static void try_call(inlay_insn *i)
     inlay_insert(back, count(&found->returns));
 }
 
+/* --- dominators, as their definition says --- */
+
+enum { MOST_BLOCKS = 48 };
+typedef struct flow { /* without: this one may not be passed; -1: none */
+    inlay_block *blocks[MOST_BLOCKS];
+    int count, without;
+    bool back, reached[MOST_BLOCKS];
+} flow;
+
+static int place_of(const flow *f, const inlay_block *b)
+{
+    for (int i = 0; i < f->count; i++)
+        if (f->blocks[i] == b) return i;
+    return -1;
+}
+
+static void reach(flow *f, int at)
+{
+    if (at < 0 || at == f->without || f->reached[at]) return;
+    f->reached[at] = true;
+    for (unsigned k = 0; !f->back && k < inlay_block_successor_count(f->blocks[at]); k++)
+        reach(f, place_of(f, inlay_block_successor(f->blocks[at], k).to));
+    inlay_block *from;
+    for (unsigned k = 0; f->back && (from = inlay_block_predecessor(f->blocks[at], k)); k++)
+        reach(f, place_of(f, from));
+}
+
+/* Where control comes in, or goes out. */
+static bool is_end(const flow *f, int i)
+{
+    enum {
+        IN = INLAY_BLOCK_ENTRY | INLAY_BLOCK_LANDING | INLAY_BLOCK_ADDRESS_TAKEN | INLAY_BLOCK_OUTSIDE,
+        OUT = INLAY_BLOCK_RETURN | INLAY_BLOCK_NO_RETURN | INLAY_BLOCK_UNRESOLVED
+    };
+    inlay_block *b = f->blocks[i], *from = inlay_block_predecessor(b, 0);
+    unsigned n = inlay_block_successor_count(b);
+    bool only_own = !from || (from == b && !inlay_block_predecessor(b, 1));
+    if (!f->back) return !i || only_own || inlay_block_flags(b) & IN;
+    bool out = !n || inlay_block_flags(b) & OUT;
+    for (unsigned k = 0; k < n; k++) out |= place_of(f, inlay_block_successor(b, k).to) < 0;
+    return out;
+}
+
+static void reach_all(flow *f, int without)
+{
+    f->without = without;
+    memset(f->reached, 0, sizeof f->reached);
+    for (int i = 0; i < f->count; i++)
+        if (is_end(f, i)) reach(f, i);
+}
+
+static void try_dominators(inlay_proc *p, bool back)
+{
+    flow f = {.back = back};
+    for (inlay_block *b = inlay_proc_block_first(p); b; b = inlay_block_next(b)) {
+        if (f.count == MOST_BLOCKS) return;
+        f.blocks[f.count++] = b;
+    }
+    reach_all(&f, -1);
+    flow whole = f;
+    for (int d = 0; d < f.count; d++) {
+        reach_all(&f, d);
+        for (int i = 0; i < f.count; i++) {
+            bool is = back ? inlay_block_post_dominates(f.blocks[d], f.blocks[i])
+                           : inlay_block_dominates(f.blocks[d], f.blocks[i]);
+            found->disorder += whole.reached[i] ? is != !f.reached[i] : is != (i == d);
+            found->dominators += is && i != d;
+        }
+    }
+}
+
 static void image_loaded(inlay_image *image, void *arg)
 {
     (void)arg;
@@ -146,6 +218,8 @@ static void image_loaded(inlay_image *image, void *arg)
         }
         for (inlay_loop *l = inlay_proc_loop_first(p); l; l = inlay_loop_next(l)) each_loop(l);
         try_order(p);
+        try_dominators(p, false);
+        try_dominators(p, true);
     }
 }
 
@@ -170,6 +244,7 @@ static void report(int status, void *arg)
     inlay_json_uint("wrong", wrong);
     inlay_json_uint("disorder", found->disorder);
     inlay_json_uint("left_too_often", odd);
+    inlay_json_uint("dominators", found->dominators);
     inlay_json_uint("blocks", blocks);
     inlay_json_uint("executed", executed);
     inlay_json_uint("loops", loops);
