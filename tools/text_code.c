@@ -224,10 +224,28 @@ static void note_named(inlay_proc *proc, void *arg)
     if (is_it && (!n->proc || !inlay_proc_wanted(n->proc))) n->proc = proc;
 }
 
+/* (That a line behind it has code has been told.) */
+static void why_no_line(const text_code *t, inlay_process *process, char *out, size_t size)
+{
+    bool told = false, known = false, any = false;
+    for (inlay_image *i = inlay_process_image_first(process); i; i = inlay_image_next(i)) {
+        unsigned behind = 0, first = 0;
+        any |= !inlay_module_is_rest(inlay_image_module_first(i));
+        told |= inlay_line_addresses(i, t->place.name, t->place.line, NULL, 0, &behind) || behind;
+        known |= inlay_line_addresses(i, t->place.name, 1, NULL, 0, &first) || first;
+    }
+    if (told) return;
+    const char *why = known ? "the file has no code there, nor behind it"
+                      : any ? "no debug information tells of a file of that name"
+                            : "there is no debug information";
+    snprintf(out, size, "; %s", why);
+}
+
 const char *text_code_why_none(const text_code *t, inlay_process *process, char *out, size_t size)
 {
     named n = {.t = t};
     *out = 0;
+    if (t->place.kind == AT_LINE) why_no_line(t, process, out, size);
     if (text_code_is_by_image(t)) return out;
     for (inlay_image *i = inlay_process_image_first(process); i; i = inlay_image_next(i))
         inlay_image_procs_matching(i, t->place.name, note_named, &n);

@@ -298,10 +298,12 @@ template <typename t> __attribute__((noinline, noclone)) t area(t a) { __asm__ v
 }
 int main() { return shop::basket().total(1) - shop::area<long>(1); }
 end
-c++ -O1 "$scratch/shop.cc" -o "$scratch/shop"
+c++ -g -O1 "$scratch/shop.cc" -o "$scratch/shop"
 for near in 'basket::totl shop::basket::total' 'area shop::area<long>' 'shop::aera shop::area<long>'; do
     check "snippet: near ${near% *}" 0 "'${near% *}' has been met; near it are '${near#* }'" "$inlay" snippet "${near% *}" 1 -- "$scratch/shop"
 done
+check 'snippet: behind the last line' 0 "'shop.cc:99' has been met; the file has no code there, nor behind it" "$inlay" snippet shop.cc:99 1 -- "$scratch/shop"
+check 'snippet: no such file'      0 "'shep.cc:5' has been met; no debug information tells of a file" "$inlay" snippet shep.cc:5 1 -- "$scratch/shop"
 cat >"$scratch/clone.c" <<'end'
 void odd(int *) __asm__("_Z3oddPi.constprop.0");
 __attribute__((noinline, noclone)) void odd(int *p) { ++*p; }
