@@ -22,7 +22,7 @@ __attribute__((noinline)) static int counted(const volatile char *at, int x)
 __attribute__((noinline)) static int skips(int x)
 {
     x = x * 5 + 2;
-    __asm__ volatile("mov %0, %%eax\n ud2\n mov %%eax, %0" : "+r"(x) : : "rax");
+    __asm__ volatile("mov %0, %%eax\n mov (%1), %%ecx\n mov %%eax, %0" : "+r"(x) : "d"(8l) : "rax", "rcx");
     return x ^ 9;
 }
 

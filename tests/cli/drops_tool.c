@@ -14,8 +14,9 @@ static void each_signal(inlay_thread *t, int signo, const siginfo_t *info, const
     unsigned number = seen[signo]++;
     inlay_context next = *c;
     (void)t, (void)arg;
-    if (signo == SIGILL) {
-        next.pc += 2; /* ud2 */
+    if (signo == SIGSEGV && info->si_addr == (void *)8) {
+        seen[signo]--;
+        next.pc += 2; /* mov (%rdx), %ecx */
         next.gpr[INLAY_RAX] += 1000;
         inlay_signal_resume(&next);
     }
