@@ -31,10 +31,9 @@ typedef struct inlay_stack_frame {
 bool inlay_process_thread_context(inlay_process *, int tid, inlay_context *);
 
 /* The frames from a context on, the innermost first, by the images' unwind tables. How many; it ends where no table
- * describes the code, or one that computes does (import stubs). In the present process the context is what the calling
- * routine or callback has got, or inlay_context_now (context.h): some microseconds, and a look into the files of the
- * images at the first time. In a process of a mutator's it is that of a thread that stands still, or an event's
- * (event.h). */
+ * describes the code. In the present process the context is what the calling routine or callback has got, or
+ * inlay_context_now (context.h): some microseconds, and a look into the files of the images at the first time. In a
+ * process of a mutator's it is that of a thread that stands still, or an event's (event.h). */
 unsigned inlay_process_stack(inlay_process *, const inlay_context *, inlay_stack_frame *out, unsigned most);
 
 #ifdef __cplusplus

@@ -14,12 +14,37 @@
 
 /* --- from one frame to the next --- */
 
-static bool rules_at(const stack_process *p, uint64_t pc, image_saved *out)
+static bool rules_in(image *file, const image_unwind_range *r, uint64_t at, image_saved *out)
 {
     image_frame f;
+    return image_frame_code(file, r, &f) && image_frame_registers(&f, r->addr, at, out);
+}
+
+/* Tables compute what holds in import stubs, or say nothing. Before a stub's first jump or push it is what holds where
+ * any procedure begins: the least that a few ranges of code have of the stack, since one may be of the stubs' own. */
+static bool rules_of_stub(image *file, uint64_t at, image_saved *out)
+{
+    enum { MARK = 4, FEW = 32 }; /* bytes that say that an indirect branch may lead here */
+    const image_proc *p = image_proc_at(file, at);
+    const image_unwind_range *all;
+    bool found = false;
+    size_t n = p && p->source == IMAGE_PROC_PLT && at - p->addr <= MARK ? image_unwind_ranges(file, &all) : 0;
+    for (size_t k = 0; k < n && k < FEW; k++) {
+        image_saved one;
+        bool good = rules_in(file, &all[k], all[k].addr, &one) && one.now.how[trace_return] != IMAGE_SAVED_LOST;
+        if (!good || one.cfa_reg != trace_stack || (found && one.cfa_offset >= out->cfa_offset)) continue;
+        *out = one;
+        found = true;
+    }
+    return found;
+}
+
+static bool rules_at(const stack_process *p, uint64_t pc, image_saved *out)
+{
     stack_code at = p->code_at(p->of, pc);
     const image_unwind_range *r = at.file ? image_unwind_at(at.file, pc - at.bias) : NULL;
-    return r && image_frame_code(at.file, r, &f) && image_frame_registers(&f, r->addr, pc - at.bias, out);
+    if (r && rules_in(at.file, r, pc - at.bias, out)) return true;
+    return at.file && rules_of_stub(at.file, pc - at.bias, out);
 }
 
 /* Does a frame return to the end of a signal's handler? What stands there in memory may be a jump to where it has

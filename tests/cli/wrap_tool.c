@@ -21,6 +21,7 @@ enum { FRAMES = 40 };
 
 static struct {
     uint64_t calls[KINDS], returns[KINDS];
+    uint64_t stubs[2]; /* calls of one, and those whose caller is known */
     uint64_t above; /* procedures named factorial that calls of it were made from, and those that had made the calls */
 } * seen;
 static inlay_counter instructions;
@@ -143,10 +144,21 @@ static inlay_proc *named(inlay_image *image, const char *name)
     return p ? p : inlay_image_proc_named(image, stub);
 }
 
+/* At an import stub, where engines show one: its caller is known. */
+static void in_stub(const inlay_context *now)
+{
+    inlay_stack_frame frames[FRAMES];
+    unsigned n = inlay_process_stack(inlay_process_self(), now, frames, FRAMES);
+    add(&seen->stubs[0]);
+    if (n > 1 && inlay_image_is_main(inlay_image_at(frames[1].address))) add(&seen->stubs[1]);
+}
+
 static void image_loaded(inlay_image *image, void *arg)
 {
     (void)arg;
     if (!inlay_image_is_main(image)) return;
+    inlay_proc *stub = inlay_image_proc_named(image, "printf@plt");
+    if (stub) inlay_insert(inlay_proc_entry(stub), inlay_call(in_stub, inlay_context_arg()));
     if (outside) inlay_call_original(factorial, 1);
     if (nothing) inlay_proc_wrap(NULL, (void (*)(void))mix, 0);
     for (unsigned k = 0; k < KINDS; k++) {
@@ -168,6 +180,7 @@ static void report(int status, void *arg)
     (void)status, (void)arg;
     for (unsigned k = 0; k < KINDS; k++)
         fprintf(inlay_out(), "%s %" PRIu64 " %" PRIu64 "\n", kinds[k].name, seen->calls[k], seen->returns[k]);
+    fprintf(inlay_out(), "stubs %" PRIu64 " %" PRIu64 "\n", seen->stubs[0], seen->stubs[1]);
     fprintf(inlay_out(), "above %" PRIu64 " 0\n", seen->above);
     fprintf(inlay_out(), "%" PRIu64 " instructions\n", inlay_counter_sum(&instructions));
 }
