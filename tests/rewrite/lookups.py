@@ -456,6 +456,7 @@ def cases(test):
         "mono", by_offsets() + named, ["-Wl,--export-dynamic-symbol=mono_aot_file_info"], "Mono's runtime")
     yield "pieces", lambda: test.pieces("pieces", ["-O2"])
     yield "pieces_stripped", lambda: test.pieces("pieces_stripped", ["-O1", "-s"])
+    yield "pieces_gold", lambda: test.pieces("pieces_gold", ["-O1", "-fuse-ld=gold"])
     yield "saved", test.saved
     yield "sleds", test.sleds
     if shutil.which("rustc"):

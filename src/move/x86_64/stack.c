@@ -57,15 +57,25 @@ static bool names_piece_end(const isa_insn *in)
            (in->raw[in->len - LAST - 1] & 0xc7) == 4;
 }
 
+/* stc ; nopl 0(%rax,%rax,1): what linkers (gold, lld) put in the comparison's place where a procedure calls code that
+ * does not know of pieces, and so always asks for more. */
+static const uint8_t no_room[] = {0xf9, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0};
+
+static bool holds(const uint8_t *bytes, uint32_t size, const uint8_t *what, uint32_t length)
+{
+    for (uint32_t at = 0; at + length <= size; at++)
+        if (bytes[at] == what[0] && !memcmp(bytes + at, what, length)) return true;
+    return false;
+}
+
 bool move_x86_asks_piece(const uint8_t *bytes, uint32_t size)
 {
-    bool likely = false;
+    bool asks = holds(bytes, size, piece_end, sizeof piece_end), never = holds(bytes, size, no_room, sizeof no_room);
     isa_insn in;
-    for (uint32_t at = 0; at + sizeof piece_end <= size && !likely; at++)
-        likely = bytes[at] == piece_end[0] && !memcmp(bytes + at, piece_end, sizeof piece_end);
-    for (uint32_t at = 0; likely && at < size; at += in.len) {
+    for (uint32_t at = 0; (asks || never) && at < size; at += in.len) {
         if (isa_x86_64.decode(bytes + at, size - at, 0, &in) > ISA_UNKNOWN) return false;
         if (names_piece_end(&in)) return true;
+        if (never && size - at >= sizeof no_room && !memcmp(bytes + at, no_room, sizeof no_room)) return true;
     }
     return false;
 }
