@@ -1,5 +1,6 @@
 /* Dynamic symbols for moved code, so that dladdr and backtrace_symbols name it: behind the original's, each
- * exported procedure that has moved and whose symbol stays with the old entry gets a second one of its name.
+ * exported procedure that has moved and whose symbol stays with the old entry gets a second one of its name. One whose
+ * symbol is the new code's gets one for the old entry, since handlers of signals see threads there.
  *
  * Nobody is to find one by its name. The dynamic linker sees only what .gnu.hash leads to: symbols of one bucket
  * stand in a row, and the last bucket's row is made longer by the new ones. Each has a hash there that its name
@@ -37,7 +38,7 @@ static uint32_t hash_word(const renamer *r, uint64_t at)
     return word;
 }
 
-/* The moved procedure that a symbol stands at, unless the symbol itself becomes the new code's; or NULL. */
+/* The moved procedure that a symbol stands at, or NULL. */
 static const move_proc *moved_by(const renamer *r, const Elf64_Sym *s)
 {
     const move_plan *p = r->w->plan;
@@ -45,7 +46,7 @@ static const move_proc *moved_by(const renamer *r, const Elf64_Sym *s)
     uint32_t block = cfg_block_at(p->cfg, s->st_value);
     uint32_t proc = block == CFG_NONE ? CFG_NONE : p->cfg->blocks[block].proc;
     if (proc == CFG_NONE || p->cfg->procs[proc].addr != s->st_value) return NULL;
-    return p->procs[proc].new_addr && !p->procs[proc].renamed ? &p->procs[proc] : NULL;
+    return p->procs[proc].new_addr ? &p->procs[proc] : NULL;
 }
 
 /* Is .gnu.hash all there, and does its last row end with the last symbol? */
@@ -109,8 +110,10 @@ static bool put_symbols(renamer *r, elf_dynamic_places *to)
     for (uint32_t k = 0; k < r->count; k++) {
         Elf64_Sym s = symbol(r, r->moved[k]);
         const move_proc *p = moved_by(r, &s);
-        s.st_value = p->new_addr - r->w->plan->bias;
-        s.st_size = p->new_size;
+        if (!p->renamed) {
+            s.st_value = p->new_addr - r->w->plan->bias;
+            s.st_size = p->new_size;
+        }
         s.st_other = (unsigned char)((s.st_other & ~3) | STV_HIDDEN);
         inl_bytes_put(&r->w->ro, &s, sizeof s);
     }

@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <search.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,6 +22,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 #ifdef __GLIBC__
 #include <execinfo.h>
@@ -135,8 +138,34 @@ NOINLINE int exported(int depth)
 
 int main(int, char **);
 
+#ifdef __GLIBC__
+static sigjmp_buf behind;
+static const char *volatile crashed;
+
+static void crash(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info;
+    crashed = name_of((void *)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]);
+    siglongjmp(behind, 1);
+}
+
+/* A fault in a procedure that the C library exports. */
+static void faults(void)
+{
+    void *volatile nowhere = (void *)8;
+    struct sigaction a = {.sa_sigaction = crash, .sa_flags = SA_SIGINFO}, old;
+    sigaction(SIGSEGV, &a, &old);
+    if (!sigsetjmp(behind, 1)) insque(nowhere, nowhere);
+    sigaction(SIGSEGV, &old, NULL);
+    printf("crashed in %s\n", crashed);
+}
+#else
+static void faults(void) {}
+#endif
+
 static void names(void)
 {
+    faults();
     printf("named %s %s %s\n", name_of((void *)exported), name_of((void *)names), name_of((void *)main));
     printf("sum %d\n", exported(0));
     printf("looked up %d\n", dlsym(RTLD_DEFAULT, "exported") == (void *)exported);
