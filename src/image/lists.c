@@ -5,11 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LONGEST = 300 }; /* a name with the spaces that it is in */
+enum { LONGEST = 300 /* a name with the spaces that it is in */, DEEPEST = 200 /* blocks in blocks */ };
 
 typedef struct lister {
     image *im;
-    bool all; /* of blocks within, too */
     void (*each)(void *arg, const image_listed *);
     void *arg;
     uint64_t low, high; /* of the scope */
@@ -60,8 +59,8 @@ static bool is_hidden(const char *name, Dwarf_Die *scopes, int count)
     return false;
 }
 
-/* Those of a scope that none of `inner` hides. */
-static void list_scope(lister *l, Dwarf_Die *scope, Dwarf_Die *inner, int inner_count)
+/* Those of a scope that none of `inner` hides; of so many blocks in it, one inside the other, too. */
+static void list_scope(lister *l, Dwarf_Die *scope, Dwarf_Die *inner, int inner_count, unsigned deep)
 {
     Dwarf_Die kid;
     bool takes = dwarf_tag(scope) == DW_TAG_subprogram;
@@ -69,7 +68,7 @@ static void list_scope(lister *l, Dwarf_Die *scope, Dwarf_Die *inner, int inner_
     uint64_t low = l->low, high = l->high;
     if (dwarf_child(scope, &kid)) return;
     do {
-        if (l->all && is_block(&kid)) list_scope(l, &kid, NULL, 0);
+        if (deep && is_block(&kid)) list_scope(l, &kid, NULL, 0, deep - 1);
         if (!is_variable(&kid) || is_hidden(dwarf_diename(&kid), inner, inner_count)) continue;
         image_listed v = {.name = dwarf_diename(&kid), .type = image_ctype_of(l->im, &kid), .low = low, .high = high};
         v.is_parameter = takes && dwarf_tag(&kid) == DW_TAG_formal_parameter && !image_is_result(&kid);
@@ -81,10 +80,11 @@ static void list_scope(lister *l, Dwarf_Die *scope, Dwarf_Die *inner, int inner_
 void image_locals(image *im, uint64_t pc, bool all, void (*each)(void *, const image_listed *), void *arg)
 {
     image_reader r = {.im = im, .pc = pc};
-    lister l = {.im = im, .all = all, .each = each, .arg = arg};
+    lister l = {.im = im, .each = each, .arg = arg};
     image_lines *lines = image_trees(im);
     if (lines && image_open_scopes(&r, lines))
-        for (int i = all ? r.proc : 0; i <= r.proc; i++) list_scope(&l, &r.scopes[i], r.scopes, all ? 0 : i);
+        for (int i = all ? r.proc : 0; i <= r.proc; i++)
+            list_scope(&l, &r.scopes[i], r.scopes, all ? 0 : i, all ? DEEPEST : 0);
     free(r.scopes);
 }
 
