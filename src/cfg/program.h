@@ -74,7 +74,9 @@ typedef struct cfg_table {
     uint64_t table, base; /* of its first entry; what relative entries are added to (usually = table) */
     uint64_t named_at;    /* address of the instruction that names the table (lea, or the jump or load with
                              the table as displacement); 0: several or unknown, so it cannot be re-aimed */
-    uint64_t read_at;     /* address of the instruction that reads the entry; 0: there are several */
+    uint64_t added_at; /* relative: of the one that names it once more, for the addition (code that is not optimised);
+                          0: there is none */
+    uint64_t read_at;  /* address of the instruction that reads the entry; 0: there are several */
     uint32_t count;
     uint8_t kind, entry_size;
     uint8_t shift;       /* relative: offsets are shifted to the left by so much */

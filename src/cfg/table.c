@@ -44,7 +44,7 @@ typedef enum form_kind {
 
 typedef struct form {
     form_kind kind;
-    uint64_t table, base, named_at, read_at;
+    uint64_t table, base, named_at, added_at, read_at;
     cfg_point load;   /* where the table is read, or what it is read with is made */
     uint32_t skipped; /* values of the index below the table's first entry, which it never has */
     bool displaced;   /* the table's address is a named one and a displacement, which may be for such an index */
@@ -197,6 +197,14 @@ static void begin_at_base(form *f)
     f->displaced = false;
 }
 
+/* The base is named at `at`. */
+static void name_base(form *f, uint64_t at)
+{
+    if (f->base != f->table || f->named_at == at) return;
+    if (at && f->named_at) f->added_at = at;
+    else f->named_at = 0;
+}
+
 /* The sum of a base and an entry; which is which shows, unless the entry is scaled or extended by the way. */
 static form relative(cfg_view *v, const isa_mem *sum, cfg_point at)
 {
@@ -208,7 +216,8 @@ static form relative(cfg_view *v, const isa_mem *sum, cfg_point at)
         if (!cfg_constant_of(v, base, at, &c) || !entry_load(v, entry, at, sum, &f)) continue;
         f.base = c.value + (uint64_t)sum->disp;
         begin_at_base(&f);
-        if (sum->disp || (f.base == f.table && f.named_at != c.named_at)) f.named_at = 0;
+        name_base(&f, c.named_at);
+        if (sum->disp) f.named_at = 0;
         f.unusual |= sum->disp != 0;
         return f;
     }
@@ -578,6 +587,7 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
                    .table = f->table,
                    .base = relative ? f->base : f->table,
                    .named_at = f->named_at,
+                   .added_at = f->named_at ? f->added_at : 0,
                    .read_at = f->read_at,
                    .kind = relative ? CFG_TABLE_RELATIVE : CFG_TABLE_ABSOLUTE,
                    .entry_size = relative ? f->entry_size : 8,

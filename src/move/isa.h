@@ -73,7 +73,8 @@ typedef struct move_isa {
     /* Can a copy of it stand in the new code? */
     bool (*table_fits)(const cfg_program *, const cfg_table *);
     /* The instruction at t->named_at names the table, in a way that can be re-aimed, and what it leaves in a
-     * register serves only to read this table's entries and to add them. */
+     * register serves only to read this table's entries and to add them; or the one only to read, and that at
+     * t->added_at only to add. */
     bool (*names_table_only)(const cfg_program *, const cfg_table *);
     void (*reaim)(isa_insn *, const struct move_reaim *);
 

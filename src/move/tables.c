@@ -4,6 +4,7 @@
  *     old:  lea table(%rip),%b ; movslq (%b,%i,4),%t ; add %b,%t ; jmp *%t      entry + table = old target
  *     new:  lea copy(%rip),%b  ; ...                                           entry' + copy = new target
  *
+ * Code that is not optimised names it twice, once for the load and once for the addition: both are re-aimed.
  * Of the others, nothing is changed, and their targets are caught in old code. Tables named by one
  * instruction are redirected together or not at all.
  */
@@ -19,6 +20,20 @@ static bool fits(const cfg_table *t)
 }
 
 static bool same_name(const cfg_table *a, const cfg_table *b) { return a->named_at && a->named_at == b->named_at; }
+
+/* One that another table has, too, is among `shared`. */
+static void note_name(inl_map *names, inl_map *shared, uint64_t name)
+{
+    uint64_t unused;
+    if (name) inl_map_put(inl_map_get(names, name, &unused) ? shared : names, name, 1);
+}
+
+/* Of two names none may be another table's. */
+static bool has_own_names(const inl_map *shared, const cfg_table *t)
+{
+    uint64_t unused;
+    return !t->added_at || (!inl_map_get(shared, t->named_at, &unused) && !inl_map_get(shared, t->added_at, &unused));
+}
 
 /* Tables that share their naming instruction with one that is not redirected. */
 static bool spoilt(const move_work *w, uint32_t i)
@@ -40,10 +55,10 @@ void move_pick_tables(move_work *w)
     for (uint32_t i = 0; i < p->table_count; i++) {
         const cfg_table *t = &p->tables[i];
         w->redirected[i] = fits(t) && w->isa->table_fits(p, t) && w->isa->names_table_only(p, t);
-        if (!t->named_at) continue;
-        if (inl_map_get(&names, t->named_at, &unused)) inl_map_put(&shared, t->named_at, 1);
-        else inl_map_put(&names, t->named_at, i);
+        note_name(&names, &shared, t->named_at);
+        note_name(&names, &shared, t->added_at);
     }
+    for (uint32_t i = 0; i < p->table_count; i++) w->redirected[i] &= has_own_names(&shared, &p->tables[i]);
     for (bool changed = shared.count > 0; changed;) {
         changed = false;
         for (uint32_t i = 0; i < p->table_count; i++) {
@@ -107,6 +122,8 @@ bool move_place_tables(move_work *w)
         move_reaim r = {move_assumed(w, t->named_at), move_assumed(w, t->table), w->plan.text_addr + w->plan.text_size,
                         i};
         if (!inl_vec_push(&w->reaims, r) || !inl_vec_push(&w->copies, r)) return false;
+        r.named_at = move_assumed(w, t->added_at);
+        if (t->added_at && !inl_vec_push(&w->reaims, r)) return false;
         memset(w->plan.text + w->plan.text_size, 0, size);
         w->plan.text_size += size;
     }

@@ -18,6 +18,7 @@ program needs; what it does is held to the original's behaviour and, where that 
   adjacent      a procedure ends with a call of the one behind it
   labels        a jump goes to an entry of a table or to a label itself
   slots         a jump to one of several pieces of code of one size, by a mask, a comparison, or nothing that says
+  twice         a jump table that the load and the addition name by themselves, as code has it that is not optimised
   short-calls   jumps over procedures that call the kernel hold bytes that would load its call's number
   cold-labels   a jump table's first entries lead elsewhere than to the part of a procedure that reads it
   large         procedures, labels and words are named by their distance from a table (-mcmodel=large)
@@ -583,6 +584,24 @@ int main(void)
 }
 """
 
+TWICE = r"""
+#include <stdio.h>
+#define PROC(name, again) ".type " #name ", @function\n" #name ":\n.cfi_startproc\n" \
+    "cmp $3, %edi\nja 9f\nmov %edi, %edi\nlea 0(,%rdi,4), %rdx\nlea 8f(%rip), %rax\nmov (%rdx,%rax,1), %eax\ncltq\n" \
+    "lea 8f(%rip), %rdx\nadd %rdx, %rax\nclc\njmp *%rax\n" \
+    "0: stc\n1: cmc\n2: cmc\n3: cmc\n" again "9: setc %al\nmovzbl %al, %eax\nret\n" /* no room for jumps */ \
+    ".cfi_endproc\n.size " #name ", . - " #name "\n.section .rodata\n.balign 4\n" \
+    "8: .long 0b - 8b, 1b - 8b, 2b - 8b, 3b - 8b\n.text\n.balign 16\n"
+asm(".text\n.balign 16\n" PROC(twice, "") PROC(kept, "mov %rdx, %rcx\n"));
+int twice(unsigned n) asm("twice");
+int kept(unsigned n) asm("kept"); /* its table's address goes elsewhere, too */
+int main(void)
+{
+    for (unsigned n = 0; n < 5; n++) printf("%d %d\n", twice(n), kept(n));
+    return 0;
+}
+"""
+
 SLOTS = r"""
 #include <stdio.h>
 #define PROC(name) ".type " #name ", @function\n" #name ":\n.cfi_startproc\n"
@@ -924,6 +943,14 @@ class Test:
         if moved != {"masked", "narrow", "summed", "thrice"}:
             raise Failed(f"moved: {moved}")
 
+    def twice(self):
+        self.folder("twice", program_dot_c=TWICE)
+        self.build("gcc -O1", "program.c", "-o", "program")
+        procs = self.both()
+        moved = {p for p in ("twice", "kept") if procs[p]["status"] == "moved"}
+        if moved != {"twice"}:
+            raise Failed(f"moved: {moved}")
+
     def large(self):
         self.folder("large", program_dot_c=LARGE)
         for flags in ("gcc -O2 -fno-ipa-ra", "gcc -O0", "clang -O2", "gcc -O1 -fno-ipa-ra -static-pie"):
@@ -952,7 +979,8 @@ def main():
             return 0
         test = Test(options, results)
         for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "aligned", "holes", "options", "packed",
-                     "appended", "skipped", "adjacent", "cold-labels", "labels", "short-calls", "slots", "large"):
+                     "appended", "skipped", "adjacent", "cold-labels", "labels", "short-calls", "slots", "twice",
+                     "large"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
 

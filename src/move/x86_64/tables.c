@@ -5,10 +5,12 @@
  *     add %b,%t   (or lea (%b,%t),%t)
  *     jmp *%t
  *
- * From the lea on, every path is followed as long as %b keeps its value; any other instruction that reads
- * it is a refusal. Both a load of an entry and an addition must be met. Where control leaves for a callee, a
- * caller or an import the value counts as dead: nobody is handed the address of a compiler's own table. So it
- * does when the register's low byte is set: what the others then are matters to no one.
+ *     lea table(%rip),%b ; mov (%i,%b,1),%t ; ... ; lea table(%rip),%c ; add %c,%t     not optimised
+ *
+ * From a lea on, every path is followed as long as %b keeps its value; any other instruction that reads
+ * it is a refusal. A load of an entry and an addition must be met, or, of two that name it, one by each. Where control
+ * leaves for a callee, a caller or an import the value counts as dead: nobody is handed the address of a compiler's own
+ * table. So it does when the register's low byte is set: what the others then are matters to no one.
  */
 #include "base/map.h"
 #include "isa/x86_64/x86.h"
@@ -45,8 +47,10 @@ static bool is_entry_load(const walk *w, const isa_insn *in)
     isa_mem mem[ISA_MAX_MEM];
     uint8_t op = in->raw[in->opcode_at];
     if ((op != 0x63 && op != 0x8b) || w->program->isa->memory(in, mem) != 1) return false;
-    return mem[0].base == w->reg && mem[0].index != ISA_NO_REG && mem[0].index != w->reg && mem[0].disp == 0 &&
-           mem[0].size == 4 && mem[0].segment == 0;
+    unsigned table = mem[0].base, index = mem[0].index;
+    if (mem[0].scale == 1 && index == w->reg) table = index, index = mem[0].base;
+    return table == w->reg && index != ISA_NO_REG && index != w->reg && mem[0].disp == 0 && mem[0].size == 4 &&
+           mem[0].segment == 0;
 }
 
 static bool is_sum(const walk *w, const isa_insn *in)
@@ -141,7 +145,10 @@ static bool follow(walk *w, uint32_t block, uint64_t at)
     return true;
 }
 
-static bool used_for_dispatch_only(const cfg_program *p, uint32_t block, uint64_t behind, unsigned reg)
+enum { LOADS = 1, ADDS = 2 };
+
+/* What it is used for, if for nothing but that; 0: for something else, too. */
+static unsigned uses_for_dispatch(const cfg_program *p, uint32_t block, uint64_t behind, unsigned reg)
 {
     walk w = {.program = p, .reg = reg};
     bool ok = reg != X86_RSP && follow(&w, block, behind);
@@ -150,7 +157,7 @@ static bool used_for_dispatch_only(const cfg_program *p, uint32_t block, uint64_
         ok = follow(&w, next, p->blocks[next].addr);
     }
     inl_map_free(&w.seen);
-    return ok && w.loads && w.adds;
+    return ok ? (w.loads ? LOADS : 0) | (w.adds ? ADDS : 0) : 0;
 }
 
 static bool has_displacement(const isa_insn *in, uint64_t value)
@@ -161,22 +168,37 @@ static bool has_displacement(const isa_insn *in, uint64_t value)
     return (uint64_t)(int64_t)disp == value;
 }
 
-bool move_x86_names_table_only(const cfg_program *p, const cfg_table *t)
+/* The instruction at `at`, which names the table, and its block; CFG_NONE: it is not in the jump's procedure. */
+static uint32_t naming(const cfg_program *p, const cfg_table *t, uint64_t at, isa_insn *in)
 {
     const uint8_t *bytes;
+    uint32_t block = cfg_block_covering(p, at);
+    size_t avail = image_bytes(p->image, at, &bytes);
+    if (block == CFG_NONE || p->blocks[block].proc != p->blocks[t->block].proc) return CFG_NONE;
+    return p->isa->decode(bytes, avail, at, in) == ISA_OK ? block : CFG_NONE;
+}
+
+/* By a lea: what it is used for. */
+static unsigned uses(const cfg_program *p, const cfg_table *t, uint64_t at)
+{
     isa_insn in;
-    uint32_t block = cfg_block_covering(p, t->named_at);
-    size_t avail = image_bytes(p->image, t->named_at, &bytes);
-    if (block == CFG_NONE || p->blocks[block].proc != p->blocks[t->block].proc) return false;
-    if (p->isa->decode(bytes, avail, t->named_at, &in) != ISA_OK) return false;
+    uint32_t block = naming(p, t, at, &in);
+    if (block == CFG_NONE || in.raw[in.opcode_at] != 0x8d || !(in.bits & ISA_BIT_PCREL_MEM) || in.target != t->table ||
+        t->base != t->table || !(rex_of(&in) & 8))
+        return 0;
+    return uses_for_dispatch(p, block, at + in.len, reg_field(&in));
+}
+
+bool move_x86_names_table_only(const cfg_program *p, const cfg_table *t)
+{
+    isa_insn in;
     if (t->kind == CFG_TABLE_ABSOLUTE) {
+        if (naming(p, t, t->named_at, &in) == CFG_NONE) return false;
         uint8_t op = in.raw[in.opcode_at];
         return (in.flow == ISA_FLOW_JUMP_IND || op == 0x8b) && has_displacement(&in, t->table);
     }
-    if (in.raw[in.opcode_at] != 0x8d || !(in.bits & ISA_BIT_PCREL_MEM) || in.target != t->table ||
-        t->base != t->table || !(rex_of(&in) & 8))
-        return false;
-    return used_for_dispatch_only(p, block, t->named_at + in.len, reg_field(&in));
+    if (!t->added_at) return uses(p, t, t->named_at) == (LOADS | ADDS);
+    return uses(p, t, t->named_at) == LOADS && uses(p, t, t->added_at) == ADDS;
 }
 
 /* An absolute one is named by a 32-bit displacement; the copy lies behind the image. */
