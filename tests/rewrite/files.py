@@ -18,6 +18,7 @@ Prints a line for each failure and at the end N passed, N failed.
 import hashlib
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -400,13 +401,20 @@ class Test:
         os.makedirs(folder)
         self.rewrite("null", f"{self.results.options.build}/tests/samples/libidentity.so", f"{folder}/libidentity.so")
         lines = run(["readelf", "-WS", "--dyn-syms", f"{folder}/libidentity.so"]).stdout.splitlines()
-        text = [line.split("]")[0].strip(" [") for line in lines if " .inlay.text " in line]
-        where = {words[7]: words[6] in text for line in lines if len(words := line.split()) == 8}
+        low, size = (int(re.search(r" \.inlay\.text +PROGBITS +(\w+) \w+ (\w+)", "\n".join(lines))[k], 16) for k in (1, 2))
+        where, second = {}, {}  # by name: in new code? What has moved has a second one, hidden, where the first is not
+        for words in (line.split() for line in lines):
+            if len(words) == 8 and words[0][:-1].isdigit():
+                (second if words[5] == "HIDDEN" else where)[words[7]] = low <= int(words[1], 16) < low + size
         expected = {"called": True, "picked": True, "kept": False, "table": False, "pick": False,
                     "behind_data": False, "only_jumps": False}
         for name, new in expected.items():
             if where.get(f"library_{name}") != new:
                 raise Failed(f"library_{name}: {where.get(f'library_{name}')}, expected {new}")
+            if second.get(f"library_{name}", not new) == new:
+                raise Failed(f"library_{name}: both symbols are in the same code")
+        if "library_called" not in second or "library_kept" not in second:
+            raise Failed(f"second symbols: {second}")
 
 
 def all_cases(test):
