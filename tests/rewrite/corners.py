@@ -586,18 +586,18 @@ int main(void)
 
 TWICE = r"""
 #include <stdio.h>
-#define PROC(name, again) ".type " #name ", @function\n" #name ":\n.cfi_startproc\n" \
-    "cmp $3, %edi\nja 9f\nmov %edi, %edi\nlea 0(,%rdi,4), %rdx\nlea 8f(%rip), %rax\nmov (%rdx,%rax,1), %eax\ncltq\n" \
+#define PROC(name, first, again) ".type " #name ", @function\n" #name ":\n.cfi_startproc\n" \
+    "cmp $3, %edi\nja 9f\nmov %edi, %edi\nlea 0(,%rdi,4), %rdx\nlea 8f(%rip), %" #first "\nmov (%rdx,%" #first ",1), %eax\ncltq\n" \
     "lea 8f(%rip), %rdx\nadd %rdx, %rax\nclc\njmp *%rax\n" \
     "0: stc\n1: cmc\n2: cmc\n3: cmc\n" again "9: setc %al\nmovzbl %al, %eax\nret\n" /* no room for jumps */ \
     ".cfi_endproc\n.size " #name ", . - " #name "\n.section .rodata\n.balign 4\n" \
     "8: .long 0b - 8b, 1b - 8b, 2b - 8b, 3b - 8b\n.text\n.balign 16\n"
-asm(".text\n.balign 16\n" PROC(twice, "") PROC(kept, "mov %rdx, %rcx\n"));
+asm(".text\n.balign 16\n" PROC(twice, rax, "") PROC(kept, rax, "mov %rdx, %rcx\n") PROC(kept_too, rcx, "mov %rcx, %rdx\n"));
 int twice(unsigned n) asm("twice");
-int kept(unsigned n) asm("kept"); /* its table's address goes elsewhere, too */
+int kept(unsigned n) asm("kept"), kept_too(unsigned n) asm("kept_too"); /* their table's address goes elsewhere, too */
 int main(void)
 {
-    for (unsigned n = 0; n < 5; n++) printf("%d %d\n", twice(n), kept(n));
+    for (unsigned n = 0; n < 5; n++) printf("%d %d %d\n", twice(n), kept(n), kept_too(n));
     return 0;
 }
 """
@@ -947,7 +947,7 @@ class Test:
         self.folder("twice", program_dot_c=TWICE)
         self.build("gcc -O1", "program.c", "-o", "program")
         procs = self.both()
-        moved = {p for p in ("twice", "kept") if procs[p]["status"] == "moved"}
+        moved = {p for p in ("twice", "kept", "kept_too") if procs[p]["status"] == "moved"}
         if moved != {"twice"}:
             raise Failed(f"moved: {moved}")
 

@@ -2,9 +2,10 @@
 """The rewriting test: each program of programs.table is rewritten by tools, and must leave the same
 output and status as the original.
 
-  tests/rewrite/run.py [--build DIR] [--tools null,bbcount] [--live] [--jobs 2] [--only PATTERN] [--keep]
+  tests/rewrite/run.py [--build DIR] [--tools null,bbcount] [--live] [--in-turns] [--jobs 2] [--only PATTERN] [--keep]
 
 --live: the program is not rewritten, but run by the live engine, with all its libraries.
+--in-turns: a program of the distribution gets one of the first two tools, the next program the other; samples get all.
 
 Prints a line for each failure with the difference, and at the end N passed, N failed.
 """
@@ -105,7 +106,7 @@ class Case:
         if why:
             return why, []
         results = []
-        for tool in self.row.values.get("tools", tools).split(","):
+        for tool in tools:
             results.append((f"{self.row.name} {tool}{' live' if live else ''}", driver.problem(self.check, tool, live)))
             shutil.rmtree(f"{self.folder}/{tool}", ignore_errors=True)
         return None, results
@@ -114,11 +115,13 @@ class Case:
 def main():
     parser = driver.parser(__doc__, tools="null,bbcount", jobs=True)
     parser.add_argument("--live", action="store_true")
+    driver.add_turns(parser)
     options = parser.parse_args()
     rows = [r for r in driver.read_table(f"{HERE}/programs.table", FLAGS, VALUES) if driver.chosen(r.name, options)]
     with driver.Results("rewrite", options) as results:
         place = Place(options.build, results.folder)
-        results.check_rows(rows, lambda row: Case(row, place).run(options.tools, options.live))
+        tools = driver.tools_of(rows, options)
+        results.check_rows(rows, lambda row: Case(row, place).run(tools[row.name], options.live))
     return results.status
 
 

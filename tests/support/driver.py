@@ -58,6 +58,21 @@ def chosen(name, options):
     return any(fnmatch.fnmatch(name, pattern) for pattern in options.only.split(","))
 
 
+def add_turns(parser):
+    parser.add_argument("--in-turns", action="store_true", help="programs of the distribution get one of the first two tools")
+
+
+def tools_of(rows, options):
+    """By a row's name. Where tools are in turns, what is no sample gets one of the first two, the next row the other."""
+    found, turn = {}, 0
+    for row in rows:
+        found[row.name] = row.values.get("tools", options.tools).split(",")
+        if options.in_turns and "tools" not in row.values and "{samples}" not in row.text:
+            del found[row.name][turn % 2]
+            turn += 1
+    return found
+
+
 def closing_line(passed, failed, skipped):
     return f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
 

@@ -125,9 +125,9 @@ def missing_report(tool, path):
 
 
 class Job:
-    def __init__(self, command, place, options):
+    def __init__(self, command, place, options, tools):
+        self.tools = tools
         self.command, self.name, self.place, self.options = command, command.name, place, options
-        self.tools = options.tools.split(",")
         self.limit = float(command.values.get("timeout", 60))
         self.seconds = []  # and what took them
 
@@ -174,7 +174,7 @@ def main():
     parser.add_argument("--no-ptrace", action="store_true", help="the tools load the program themselves")
     parser.add_argument("--engine", help="another one of `inlay run`'s: live")
     parser.add_argument("--table", default=f"{HERE}/commands.table", help="another one of commands")
-    parser.add_argument("--in-turns", action="store_true", help="programs of the distribution get one of the first two tools")
+    driver.add_turns(parser)
     parser.add_argument("--times", type=int, default=0, help="show the N longest runs")
     options = parser.parse_args()
     with driver.Results("system", options) as results:
@@ -182,11 +182,9 @@ def main():
         os.mkdir(f"{results.folder}/out")
         os.chmod(f"{results.folder}/out", 0o1777)  # a program that gives up its user still reports
         place = Place(options.build, results.folder)
-        jobs = [Job(Command(row), place, options) for row in
-                driver.read_table(options.table, FLAGS, VALUES) if driver.chosen(row.name, options)]
-        if options.in_turns:
-            for k, job in enumerate(job for job in jobs if "{samples}" not in job.command.text):
-                del job.tools[k % 2]
+        rows = [row for row in driver.read_table(options.table, FLAGS, VALUES) if driver.chosen(row.name, options)]
+        tools = driver.tools_of(rows, options)
+        jobs = [Job(Command(row), place, options, tools[row.name]) for row in rows]
         jobs.sort(key=lambda job: -job.limit)  # the longest first, so that they do not come last
         results.check_rows(jobs, Job.run)
         for seconds, what in sorted((run for job in jobs for run in job.seconds), reverse=True)[:options.times]:
