@@ -304,13 +304,14 @@ static bool is_spare(elf_writer *w, int64_t tag)
     case DT_FLAGS: return d->d_un.d_val == DF_BIND_NOW && value_of(w, DT_FLAGS_1) & DF_1_NOW;
     case DT_FLAGS_1: return d->d_un.d_val == DF_1_PIE; /* says what the program's interpreter says */
     case DT_VERNEEDNUM: return true;                   /* the list has an end; sections tell it as well */
+    case DT_SYMENT: return true;                       /* there is one size only */
     default: return false;
     }
 }
 
 static void make_room(elf_writer *w)
 {
-    static const int64_t tags[] = {DT_RELACOUNT, DT_FLAGS, DT_FLAGS_1, DT_VERNEEDNUM};
+    static const int64_t tags[] = {DT_RELACOUNT, DT_FLAGS, DT_FLAGS_1, DT_VERNEEDNUM, DT_SYMENT};
     enum { tag_count = sizeof tags / sizeof *tags };
     size_t spare = 0;
     for (size_t i = 0; i < tag_count; i++) spare += is_spare(w, tags[i]);
