@@ -5,7 +5,7 @@ output and status as the original.
   tests/rewrite/run.py [--build DIR] [--tools null,bbcount] [--live] [--in-turns] [--jobs 2] [--only PATTERN] [--keep]
 
 --live: the program is not rewritten, but run by the live engine, with all its libraries.
---in-turns: a program of the distribution gets one of the first two tools, the next program the other; samples get all.
+--in-turns: a program of the distribution is spared one of the tools, the next program the next one; samples get all.
 
 Prints a line for each failure with the difference, and at the end N passed, N failed.
 """

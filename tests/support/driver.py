@@ -59,16 +59,16 @@ def chosen(name, options):
 
 
 def add_turns(parser):
-    parser.add_argument("--in-turns", action="store_true", help="programs of the distribution get one of the first two tools")
+    parser.add_argument("--in-turns", action="store_true", help="programs of the distribution are spared one tool each")
 
 
 def tools_of(rows, options):
-    """By a row's name. Where tools are in turns, what is no sample gets one of the first two, the next row the other."""
+    """By a row's name. Where tools are in turns, what is no sample is spared one, the next row the next one."""
     found, turn = {}, 0
     for row in rows:
         found[row.name] = row.values.get("tools", options.tools).split(",")
         if options.in_turns and "tools" not in row.values and "{samples}" not in row.text:
-            del found[row.name][turn % 2]
+            del found[row.name][turn % len(found[row.name])]
             turn += 1
     return found
 

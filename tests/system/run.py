@@ -5,7 +5,7 @@ the same output, status and files.
   tests/system/run.py [--build DIR] [--tools null,inscount,memtrace] [--jobs 2] [--only PATTERN]
                       [--keep] [--check-native] [--table FILE] [--engine live] [--in-turns]
 
---in-turns: of the first two tools a program of the distribution gets one, the next program the other; samples get all.
+--in-turns: a program of the distribution is spared one of the tools, the next program the next one; samples get all.
 --check-native runs each command natively twice: what differs then is the table's fault.
 INLAY_STRESS in the environment (tiny-cache, flush, random-regs; several with commas; debug) becomes the
 tools' option --stress; each result's name says so. Prints a line for each failure with the difference, and at the end N passed, N failed.
