@@ -19,7 +19,12 @@ static bool fits(const cfg_table *t)
            t->block != CFG_NONE;
 }
 
-static bool same_name(const cfg_table *a, const cfg_table *b) { return a->named_at && a->named_at == b->named_at; }
+static bool has_name(const cfg_table *t, uint64_t name) { return name && (t->named_at == name || t->added_at == name); }
+
+static bool same_name(const cfg_table *a, const cfg_table *b)
+{
+    return has_name(a, b->named_at) || has_name(a, b->added_at);
+}
 
 /* One that another table has, too, is among `shared`. */
 static void note_name(inl_map *names, inl_map *shared, uint64_t name)
