@@ -150,8 +150,8 @@ typedef struct move_plan {
     size_t counts_size;
     move_placed *placed; /* procedures whose counts were placed elsewhere, ascending */
     size_t placed_count;
-    bool tells_states;                 /* the file is to hold what carried.h says */
-    move_proc *procs;                  /* cfg->proc_count */
+    bool tells_states; /* what carried.h says is to be there: who may stand in old code is brought to new code by it */
+    move_proc *procs;  /* cfg->proc_count */
     uint64_t moved_procs, moved_bytes; /* bytes: of original text */
     bool uses_frame;                   /* any woven code that needs the thread frame: the file must carry a tool */
     bool has_syscalls;                 /* system calls go through the gate */

@@ -419,31 +419,40 @@ class Out(live.Live):
                     return
             time.sleep(0.0002)
 
-    def comes_out(self, pid):
+    def comes_out(self, process):
         """On a busy machine a thread may not be met outside of exceptions in time: then the tool stays, and that is said."""
         for _ in range(5):
-            done = subprocess.run([self.inlay, "detach", str(pid)], capture_output=True, text=True, env=driver.ENVIRONMENT)
+            done = subprocess.run([self.inlay, "detach", str(process.pid)], capture_output=True, text=True,
+                                  env=driver.ENVIRONMENT)
             if done.returncode == 0:
                 return
             if "does not come out" not in done.stderr:
                 break
-        raise driver.Failed(f"detach ended with {done.returncode}", done.stderr[-600:])
+        raise driver.Failed(f"detach ended with {done.returncode}", done.stderr[-600:], f"its status: {process.poll()}")
 
     def unwinds(self, cycles, *flags, more=0):
         """Exceptions are on their way whenever the tool comes or goes, and arrive. In a static program `more` threads take
         turns at a lock of the unwinder's."""
-        folder = driver.fresh(f"{self.folder}/unwinds")
-        program = f"{folder}/unwinds"
-        made = driver.run(["g++", "-O2", "-pthread", *flags, f"{HERE}/unwinds.cc", "-o", program], live.LIMIT)
+        self.comes_and_goes(cycles, ["g++", *flags], "unwinds.cc", str(more))
+
+    def finds(self, cycles):
+        """Threads stand in what looks unwind tables up, of which nothing else has moved in its image."""
+        self.comes_and_goes(cycles, ["gcc"], "finds.c")
+
+    def comes_and_goes(self, cycles, compiler, source, *args):
+        """The program ends as it should, after the tool has been there so often."""
+        folder = driver.fresh(f"{self.folder}/{source}")
+        program = f"{folder}/program"
+        made = driver.run([*compiler, "-O2", "-pthread", f"{HERE}/{source}", "-o", program], live.LIMIT)
         if made.status:
-            raise driver.Failed("unwinds.cc is not compiled", *driver.as_lines(made.stderr)[:4])
-        with subprocess.Popen([program, str(more)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            raise driver.Failed(f"{source} is not compiled", *driver.as_lines(made.stderr)[:4])
+        with subprocess.Popen([program, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             try:
                 time.sleep(0.2)
                 for k in range(cycles):
                     self.attach("calls", process.pid, "-o", f"{folder}/report")
                     time.sleep(0.1)
-                    self.comes_out(process.pid)
+                    self.comes_out(process)
                     time.sleep(0.1)
                     if process.poll() is not None:
                         raise driver.Failed(f"it ended with {process.returncode} in cycle {k + 1}")
@@ -493,6 +502,7 @@ def tests(out):
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     yield "unwinds", lambda: out.unwinds(200 if out.all else 5)
     yield "unwinds-static", lambda: out.unwinds(200 if out.all else 3, "-static")
+    yield "finds", lambda: out.finds(200 if out.all else 4)
     yield "unwinds-several", lambda: out.unwinds(200 if out.all else 2, "-static", more=3)
     if shutil.which("strace"):
         yield "dies", lambda: print("dies:", out.dies(1 if out.all else 37))
