@@ -83,17 +83,15 @@ void jit_relink(jit_fragment *f); /* undoes jit_unlink_exits */
 
 /* --- translate.c --- */
 /* The fragment for `app`, translated when needed (lock held). NULL: no code there (the program must get SIGSEGV at that
- * address) with *fault_signo, *fault_code set; or there will be memory later. `continues`: entered by the exit of a run
+ * address) with *fault set; or there will be memory later. `continues`: entered by the exit of a run
  * that was cut for length. */
-jit_fragment *jit_translate(run_thread *, uint64_t app, bool indirect, bool continues, int *fault_signo,
-                            int *fault_code);
+jit_fragment *jit_translate(run_thread *, uint64_t app, bool indirect, bool continues, jit_fault *fault);
 
 /* One instruction, for one execution: with what stands before it, and without, from a page that is not guarded. */
-jit_fragment *jit_translate_step(run_thread *, uint64_t app, bool continues, int *fault_signo, int *fault_code);
+jit_fragment *jit_translate_step(run_thread *, uint64_t app, bool continues, jit_fault *fault);
 /* Likewise a piece of straight code, with what stands before its instructions. */
-jit_fragment *jit_translate_piece(run_thread *, uint64_t app, bool continues, unsigned insns, int *fault_signo,
-                                  int *fault_code);
-jit_fragment *jit_translate_once(run_thread *, uint64_t app, int *fault_signo, int *fault_code);
+jit_fragment *jit_translate_piece(run_thread *, uint64_t app, bool continues, unsigned insns, jit_fault *fault);
+jit_fragment *jit_translate_once(run_thread *, uint64_t app, jit_fault *fault);
 
 /* Likewise from what was kept: jit.now says what it is, kept.c has looked at it. NULL: no room, or out of reach. */
 jit_fragment *jit_translate_kept(uint64_t app, bool continues, bool landing, kept_entry *);
@@ -288,13 +286,14 @@ size_t jit_memory_peek(uint64_t addr, bool *check);
 bool jit_memory_is_known(uint64_t addr); /* something of the program's is mapped there, as far as it has been seen */
 bool jit_memory_is_fixed(uint64_t low, uint64_t high); /* code that can be read, and that nobody can write to */
 /* Why jit_memory_code had nothing at `app` (or right behind an instruction that begins there). */
-void jit_memory_fault(uint64_t app, int *signo, int *code);
+void jit_memory_fault(uint64_t app, jit_fault *out);
 bool jit_memory_cover(jit_fragment *f, uint64_t low, uint64_t high); /* f translates [low, high) */
 void jit_memory_clear(void);                                         /* at a flush: no fragments any more */
 
 /* --- guard.c --- */
 void jit_guards_end(void);                         /* all pages are as the program believes */
 void jit_guards_lift(uint64_t low, uint64_t high); /* those of a range are */
+void jit_guards_lift_for_good(uint64_t low, uint64_t high);
 /* Code on the page is to be translated; `prot` is what the program believes. False: it must be checked each time
  * that it is entered. */
 bool jit_guard(uint64_t page, int prot, bool shared);
@@ -401,11 +400,9 @@ typedef struct jit_cache { /* cache.c; fixed arrays, so that a signal handler ma
     size_t meta_ready;   /* in it: asked of the kernel up to here */
 } jit_cache;
 
-enum { JIT_READABLE = 64 };
 typedef struct jit_memory { /* memory.c */
     inl_ranges regions;
-    inl_map pages;                   /* page number -> page_use */
-    uint64_t readable[JIT_READABLE]; /* pages that were found to be, each in its place */
+    inl_map pages;   /* page number -> page_use */
     bool pages_late; /* reading one that is missing may take another thread, and so is not done with the lock held */
 } jit_memory;
 void jit_memory_late(void);

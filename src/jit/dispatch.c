@@ -90,28 +90,21 @@ static void deliver(run_thread *t)
 /* Somebody is to see its registers, of which some are missing: it goes on until they have been overwritten. */
 static jit_fragment *settle(run_thread *t, bool continues)
 {
-    int signo = 0, code = 0;
+    jit_fault fault;
     unsigned length = jit_settle_length(t);
     uint32_t rights = run_rights_open();
-    jit_fragment *f = length ? jit_translate_piece(t, t->ctx.pc, continues, length, &signo, &code) : NULL;
+    jit_fragment *f = length ? jit_translate_piece(t, t->ctx.pc, continues, length, &fault) : NULL;
     run_rights_close(rights);
     if (f) jit_settle_begin(t);
     else jit_settle_none(t);
     return f;
 }
 
-/* An instruction that begins in good memory fails at the first byte of what follows. */
-static uint64_t missing_at(uint64_t pc, int signo)
-{
-    bool begins = signo == SIGSEGV && jit_memory_is_known(pc) && jit_memory_prot(pc) & PROT_EXEC;
-    return begins ? inl_page_up(pc + 1) : pc;
-}
-
 /* One try to find where to go on; NULL when ctx has changed instead. Lock held, and released for the
  * delivery of signals. */
 static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
 {
-    int signo = 0, code = 0;
+    jit_fault fault = {0};
     /* Each is asked once: what comes behind that is seen when the thread is about to enter the cache. */
     bool signal = run_signal_waits(t), stops = jit_stops_due(t), leaves = jit_leave_wanted(t);
     if (signal || stops || leaves) inl_libc_ready();
@@ -144,17 +137,17 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
     bool alone = steps(t), again = alone && jit_of(t)->stepping.again;
     bool once = t->leave == RUN_LEAVE_STEP || again;
     t->leave = RUN_LEAVE_START;
-    jit_fragment *f = once    ? jit_translate_once(t, t->ctx.pc, &signo, &code)
-                      : alone ? jit_translate_step(t, t->ctx.pc, continues, &signo, &code)
-                              : jit_translate(t, t->ctx.pc, indirect, continues, &signo, &code);
+    jit_fragment *f = once    ? jit_translate_once(t, t->ctx.pc, &fault)
+                      : alone ? jit_translate_step(t, t->ctx.pc, continues, &fault)
+                              : jit_translate(t, t->ctx.pc, indirect, continues, &fault);
     run_rights_close(rights);
     if (f && !once && !alone && jit.guards.written) return NULL; /* the client has written to code, maybe to this */
     if (f) return f;
-    if (once && !again && !signo) t->leave = RUN_LEAVE_STEP;
+    if (once && !again && !fault.signo) t->leave = RUN_LEAVE_STEP;
     inl_lock_release(&run_here.lock);
     inl_libc_ready();
     /* Without one others must leave the cache first. */
-    if (signo && !jit_old_call(t)) run_signal_raise(t, signo, code, missing_at(t->ctx.pc, signo));
+    if (fault.signo && !jit_old_call(t)) run_signal_raise(t, fault.signo, fault.code, fault.at);
     inl_lock_take(&run_here.lock);
     return NULL;
 }
@@ -307,6 +300,7 @@ static const run_watch watch = {
     .unmapped = jit_memory_unmapped,
     .protected = jit_memory_protected,
     .changed = jit_drop_range,
+    .sealed = jit_guards_lift_for_good,
     .moves = jit_guards_lift,
     .shown_again = jit_drop_shown,
     .handles_fault = jit_wanted_handled,

@@ -11,6 +11,7 @@
  *                 - when a call that another thread is in may write there;
  *                 - when an area of rseq is there, which the kernel writes to at any time;
  *                 - when the memory is shared: somebody may write to it at another address, or in another process;
+ *                 - when it cannot be protected: it is sealed (mseal), or there may be no more mappings;
  *                 - always, once the kernel may write at any time (io_uring, asynchronous I/O).
  *
  * The kernel's own writes to a guarded page would fail. So before a call is made, the pages that it may write
@@ -55,7 +56,7 @@ static uint64_t *entry_of(uint64_t page)
     }
 }
 
-static void protect(uint64_t page, int prot) { sys_call3(SYS_mprotect, (long)page, INL_PAGE, prot); }
+static bool protect(uint64_t page, int prot) { return !sys_call3(SYS_mprotect, (long)page, INL_PAGE, prot); }
 
 static void unguard(uint64_t *e, bool restore)
 {
@@ -133,9 +134,9 @@ bool jit_guard(uint64_t page, int prot, bool shared)
     if (!jit.guards.guarded++) run_syscalls_guard(true);
     if (page < jit.guards.low) jit.guards.low = page;
     if (page + INL_PAGE > jit.guards.high) jit.guards.high = page + INL_PAGE;
-    protect(page, prot & ~PROT_WRITE);
-    if (!run_here.threads || !run_here.threads->next || !is_being_written(page)) return true;
-    unguard(e, true);
+    bool good = protect(page, prot & ~PROT_WRITE);
+    if (good && (!run_here.threads || !run_here.threads->next || !is_being_written(page))) return true;
+    unguard(e, good);
     *e |= CHECKED;
     return false;
 }
@@ -246,6 +247,12 @@ static bool make_writable(void *for_good, uint64_t low, uint64_t high)
 void jit_guards_lift(uint64_t low, uint64_t high)
 {
     bool for_good = false;
+    make_writable(&for_good, low, high);
+}
+
+void jit_guards_lift_for_good(uint64_t low, uint64_t high)
+{
+    bool for_good = true;
     make_writable(&for_good, low, high);
 }
 

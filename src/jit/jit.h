@@ -181,6 +181,12 @@ typedef struct jit_settling {
     uint32_t flags, rest_flags;
 } jit_settling;
 
+/* What an instruction is that is not there: the signal, and where. signo 0: none. */
+typedef struct jit_fault {
+    int signo, code;
+    uint64_t at;
+} jit_fault;
+
 /* What a thread has under this engine; offsets used by assembly are in x86_64/layout.h. */
 typedef struct jit_own {
     uint64_t ibl_table2;           /* second-level hash table of the whole process (see ibl.c) */
@@ -217,6 +223,7 @@ typedef struct jit_own {
     uint8_t go, signo;            /* jit_go; the signal that it gets on its way */
     bool parked, stepped;         /* it waits at a boundary; it has been in the cache since it was let go */
     jit_settling settling;
+    jit_fault missing; /* what a byte is that could not be copied (memory.c) */
 } jit_own;
 _Static_assert(sizeof(jit_own) <= RUN_ENGINE_BYTES, "a thread's block has room for it");
 static inline jit_own *jit_of(const run_thread *t) { return (jit_own *)(uintptr_t)t->engine; }

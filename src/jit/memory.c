@@ -143,16 +143,11 @@ static bool is_there(uint64_t page)
     return !sys_failed(sys_call3(SYS_mincore, (long)page, INL_PAGE, (long)&there)) && there & 1;
 }
 
-/* A file may be shorter than its mapping. */
+/* A file may be shorter than its mapping, at any time; there may be a guard (MADV_GUARD_INSTALL). */
 static bool can_read(uint64_t page)
 {
     char byte;
-    uint64_t *known = &jit.memory.readable[(page >> 12) % JIT_READABLE];
-    if (page == *known && page && !jit.memory.pages_late) return true;
-    if (jit.memory.pages_late && !is_there(page)) return false;
-    if (run_safe_copy(&byte, (const void *)page, 1)) return false;
-    *known = page;
-    return true;
+    return (!jit.memory.pages_late || is_there(page)) && !run_safe_copy(&byte, (const void *)page, 1);
 }
 
 static size_t code_at(uint64_t addr, bool *check)
@@ -197,17 +192,29 @@ uint64_t jit_memory_mapped_behind(uint64_t addr)
     return end - addr;
 }
 
-void jit_memory_fault(uint64_t app, int *signo, int *code)
+/* It can be executed, but nothing is there: the kernel says what that is. */
+static jit_fault fault_of(uint64_t page)
 {
-    /* An instruction that begins in good memory fails at the first byte of what follows. */
+    jit_own *own = jit_of(run_self());
+    own->missing = (jit_fault){SIGBUS, BUS_ADRERR, 0};
+    can_read(page);
+    return own->missing;
+}
+
+void jit_memory_fault(uint64_t app, jit_fault *out)
+{
     const inl_range *r = region_at(app);
-    if (r && (prot_of(r) & PROT_EXEC) && r->high - app < ISA_MAX_INSN) r = region_at(r->high);
-    *signo = SIGSEGV;
-    *code = r ? SEGV_ACCERR : SEGV_MAPERR;
-    if (!run_address_possible(app)) *code = SI_KERNEL;
+    uint64_t at = app;
+    /* An instruction that begins in good memory fails at the first byte of what follows. */
+    if (r && (prot_of(r) & PROT_EXEC) && inl_page_up(app + 1) - app < ISA_MAX_INSN && can_read(inl_page_down(app))) {
+        at = inl_page_up(app + 1);
+        r = region_at(at);
+    }
+    *out = (jit_fault){SIGSEGV, r ? SEGV_ACCERR : SEGV_MAPERR, at};
+    if (!run_address_possible(app)) out->code = SI_KERNEL;
     if (!r || !(prot_of(r) & PROT_EXEC)) return;
-    *signo = SIGBUS;
-    *code = BUS_ADRERR;
+    *out = fault_of(inl_page_down(at));
+    out->at = at;
 }
 
 bool jit_memory_cover(jit_fragment *f, uint64_t low, uint64_t high)
@@ -267,7 +274,6 @@ void jit_drop_shown(uint64_t low, uint64_t high)
 
 static void forget_range(uint64_t low, uint64_t high)
 {
-    memset(jit.memory.readable, 0, sizeof jit.memory.readable);
     jit_drop_range(low, high);
     jit_unguard_range(low, high);
 }

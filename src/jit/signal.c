@@ -210,8 +210,9 @@ static void leave_stale_code(run_thread *t, uint64_t addr, void *uc, uint64_t tl
     redispatch(t, uc, RUN_LEAVE_STEP);
 }
 
-static bool arranged(run_thread *t, int signo, uint64_t addr, void *uc, uint64_t tls_base)
+static bool arranged(run_thread *t, const siginfo_t *info, uint64_t addr, void *uc, uint64_t tls_base)
 {
+    const int signo = info->si_signo;
     uint64_t pc = run_uc_pc(uc);
     uint64_t table = (uint64_t)(uintptr_t)t + WEAVE_IBL;
     bool in_code = t->where == RUN_IN_CODE && is_page_fault(signo);
@@ -230,6 +231,7 @@ static bool arranged(run_thread *t, int signo, uint64_t addr, void *uc, uint64_t
         return true;
     }
     if (is_page_fault(signo) && run_in_safe_copy(pc)) {
+        jit_of(t)->missing = (jit_fault){signo, info->si_code, addr};
         run_uc_set_pc(uc, (uint64_t)(uintptr_t)run_safe_copy_done);
         return true;
     }
@@ -283,7 +285,7 @@ static bool begins_stepping(run_thread *t, int signo, void *uc, uint64_t tls_bas
 static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uint64_t tls_base)
 {
     uint64_t pc = run_uc_pc(uc), addr = (uint64_t)(uintptr_t)info->si_addr;
-    if (run_own_call_failed(signo, info, uc) || arranged(t, signo, addr, uc, tls_base)) return;
+    if (run_own_call_failed(signo, info, uc) || arranged(t, info, addr, uc, tls_base)) return;
     if (run_stepped_over(t, signo, info, uc) || begins_stepping(t, signo, uc, tls_base)) return;
     if (!is_programs(t, pc) && run_settings_fault(t, signo, uc)) return;
     if (signo == SIGSEGV && info->si_code == SI_KERNEL && !is_programs(t, pc) && jit_sections_refused(t)) {

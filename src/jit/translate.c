@@ -591,8 +591,7 @@ static void add_landing(jit_fragment *f)
     a->code_at += (c.at + 7) & ~(size_t)7;
 }
 
-jit_fragment *jit_translate_piece(run_thread *t, uint64_t app, bool continues, unsigned insns, int *fault_signo,
-                                  int *fault_code)
+jit_fragment *jit_translate_piece(run_thread *t, uint64_t app, bool continues, unsigned insns, jit_fault *fault)
 {
     jit_fragment *f = NULL;
     inl_arena_reset(&jit.now.arena);
@@ -602,31 +601,30 @@ jit_fragment *jit_translate_piece(run_thread *t, uint64_t app, bool continues, u
     bool built = build_run(app, continues);
     jit.now.build.most = 0;
     if (built) f = translate(app, continues, false);
-    else jit_memory_fault(app, fault_signo, fault_code);
+    else jit_memory_fault(app, fault);
     jit.now.build.step = false;
     if (f) jit_cache_dropped(f);
     return f;
 }
 
-jit_fragment *jit_translate_step(run_thread *t, uint64_t app, bool continues, int *fault_signo, int *fault_code)
+jit_fragment *jit_translate_step(run_thread *t, uint64_t app, bool continues, jit_fault *fault)
 {
-    return jit_translate_piece(t, app, continues, 1, fault_signo, fault_code);
+    return jit_translate_piece(t, app, continues, 1, fault);
 }
 
-jit_fragment *jit_translate_once(run_thread *t, uint64_t app, int *fault_signo, int *fault_code)
+jit_fragment *jit_translate_once(run_thread *t, uint64_t app, jit_fault *fault)
 {
     jit_fragment *f = NULL;
     inl_arena_reset(&jit.now.arena);
     jit.now.build.once = true;
     jit.now.version = (uint8_t)jit_of(t)->version;
     if (build_run(app, true)) f = translate(app, true, false);
-    else jit_memory_fault(app, fault_signo, fault_code);
+    else jit_memory_fault(app, fault);
     jit.now.build.once = false;
     return f;
 }
 
-jit_fragment *jit_translate(run_thread *t, uint64_t app, bool indirect, bool continues, int *fault_signo,
-                            int *fault_code)
+jit_fragment *jit_translate(run_thread *t, uint64_t app, bool indirect, bool continues, jit_fault *fault)
 {
     unsigned version = jit_of(t)->version;
     jit_fragment *f = jit_fragment_find(app, continues, version);
@@ -638,7 +636,7 @@ jit_fragment *jit_translate(run_thread *t, uint64_t app, bool indirect, bool con
         if (!f) {
             inl_arena_reset(&jit.now.arena);
             if (!build_run(app, continues)) {
-                jit_memory_fault(app, fault_signo, fault_code);
+                jit_memory_fault(app, fault);
                 return NULL;
             }
             f = translate(app, continues, indirect);

@@ -50,6 +50,7 @@ void run_memory_writers_direct(void (*make_direct)(unsigned nr)); /* syscall_fil
  * does not, with the lock not held. */
 bool run_memory_concerns(const weave_context *c);
 void run_memory_begin(void);
+void run_memory_fork_child(void); /* in the child (L): what it has nothing of, or zeros, is told to who watches */
 long run_memory_call(run_thread *t, weave_context *c);
 /* Makes the call of `c` with its own arguments, or RUN_RESTART when a signal waits. */
 long run_pass(run_thread *t, const weave_context *c);

@@ -29,7 +29,10 @@ void run_fork_child(run_thread *t)
     run_here.pid = (int)sys_call0(SYS_getpid);
     t->tid = (int)sys_call0(SYS_gettid);
     run_here.exiting = false;
-    if (run_here.engine->watch) run_here.engine->watch->fork_child();
+    if (run_here.engine->watch) {
+        run_here.engine->watch->fork_child();
+        run_memory_fork_child();
+    }
     run_threads_after_fork(t);
     run_signals_fork_child(t);
 }

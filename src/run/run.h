@@ -121,6 +121,8 @@ typedef struct run_watch {
     void (*shown_again)(uint64_t low, uint64_t high); /* the client is to see the code there once more (L) */
     /* It is about to be moved, with the protection that it really has, and in one piece (L). */
     void (*moves)(uint64_t low, uint64_t high);
+    /* It is about to be sealed (mseal), with the protection that it really has, which stays then (L). */
+    void (*sealed)(uint64_t low, uint64_t high);
     /* The program has got a handler for a signal that faults raise. */
     void (*handles_fault)(void);
     /* What the program believes of it (L). */
@@ -191,6 +193,7 @@ typedef struct run_process {
     bool shares_files;   /* descriptors, with the process that forked it (clone with CLONE_FILES, without CLONE_VM) */
     bool memory_refused; /* syscall_memory.c: it has been said */
     bool memory_opened;  /* syscall_file.c: its own memory as a file, for writing */
+    inl_ranges not_copied, wiped; /* syscall_memory.c: what a child of fork has nothing of, or zeros */
     bool may_imply_exec; /* syscall_memory.c: a thread may have the personality by which what is readable is executable
                           */
     int pid;

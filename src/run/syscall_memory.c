@@ -14,6 +14,7 @@
 #include <sys/personality.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include "base/page.h"
 #include "base/log.h"
@@ -27,17 +28,34 @@
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24 /* Linux 5.18 */
 #endif
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102 /* Linux 6.13 */
+#define MADV_GUARD_REMOVE  103
+#endif
+#ifndef SYS_mseal
+#define SYS_mseal 462 /* Linux 6.10 */
+#endif
 
 static const run_watch *watch(void) { return run_here.engine->watch; }
 
+static void forget_advice(uint64_t low, uint64_t high)
+{
+    if (run_here.not_copied.count) inl_ranges_cut(&run_here.not_copied, low, high);
+    if (run_here.wiped.count) inl_ranges_cut(&run_here.wiped, low, high);
+}
+
 static void tell_mapped(uint64_t addr, uint64_t size, int prot, int flags, int fd, uint64_t offset)
 {
-    if (watch()) watch()->mapped(addr, size, prot, flags, fd, offset);
+    if (!watch()) return;
+    forget_advice(addr, addr + size);
+    watch()->mapped(addr, size, prot, flags, fd, offset);
 }
 
 static void tell_unmapped(uint64_t addr, uint64_t size)
 {
-    if (watch()) watch()->unmapped(addr, size);
+    if (!watch()) return;
+    forget_advice(addr, addr + size);
+    watch()->unmapped(addr, size);
 }
 
 /* In front of the vdso lie the pages that it reads. */
@@ -205,12 +223,37 @@ static long do_mprotect(run_thread *t, weave_context *c)
     return answer;
 }
 
-/* The pages are given back: zeros, or what a file has, are there afterwards. (What the kernel may do with MADV_FREE it
- * does later, and unseen; MADV_REMOVE is of shared memory.) */
-static bool gives_back(const weave_context *c)
+/* The pages are given back: zeros, or what a file has, are there afterwards; or nothing is any more. (What the kernel
+ * may do with MADV_FREE it does later, and unseen; MADV_REMOVE is of shared memory.) */
+static bool gives_back(int advice)
 {
-    int advice = (int)run_arg(c, 2);
-    return advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED;
+    return advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED || advice == MADV_GUARD_INSTALL ||
+           advice == MADV_GUARD_REMOVE;
+}
+
+/* What a child of fork will have of it. */
+static void keep_advice(inl_range r, int advice)
+{
+    if (advice == MADV_DONTFORK) inl_ranges_put(&run_here.not_copied, r);
+    else if (advice == MADV_DOFORK) inl_ranges_cut(&run_here.not_copied, r.low, r.high);
+    else if (advice == MADV_WIPEONFORK) inl_ranges_put(&run_here.wiped, r);
+    else if (advice == MADV_KEEPONFORK) inl_ranges_cut(&run_here.wiped, r.low, r.high);
+}
+
+void run_memory_fork_child(void)
+{
+    inl_ranges *lost = &run_here.not_copied, *wiped = &run_here.wiped;
+    for (size_t left = lost->count; left && lost->count; left--) {
+        inl_range r = lost->items[0];
+        tell_unmapped(r.low, r.high - r.low);
+    }
+    for (size_t k = 0; k < wiped->count; k++) watch()->changed(wiped->items[k].low, wiped->items[k].high);
+}
+
+static bool is_in(const inl_ranges *all, uint64_t addr)
+{
+    size_t k = inl_ranges_behind(all, addr);
+    return k < all->count && all->items[k].low <= addr;
 }
 
 static long do_madvise(run_thread *t, weave_context *c)
@@ -221,10 +264,26 @@ static long do_madvise(run_thread *t, weave_context *c)
     bool ours = overlaps_ours(low, size);
     inl_lock_release(&run_here.lock);
     long answer = ours ? on_range(c) : pass_now(c);
-    if (!gives_back(c) || !watch()) return answer;
-    /* A call that has failed may have done a part. */
+    if (!watch()) return answer;
+    int advice = (int)run_arg(c, 2);
     inl_lock_take(&run_here.lock);
-    watch()->changed(low, low + size);
+    /* A call that has failed may have done a part. */
+    if (gives_back(advice)) watch()->changed(low, low + size);
+    if (!answer) keep_advice((inl_range){low, low + size, 0}, advice);
+    inl_lock_release(&run_here.lock);
+    return answer;
+}
+
+/* Of this process, or of another: what is dropped without need is translated anew. */
+static long do_process_madvise(run_thread *t, weave_context *c)
+{
+    enum { MOST = 1024 }; /* the kernel's */
+    struct iovec v;
+    long answer = run_pass(t, c);
+    if (!watch() || !gives_back((int)run_arg(c, 3))) return answer;
+    inl_lock_take(&run_here.lock);
+    for (uint64_t k = 0; k < run_arg(c, 2) && k < MOST && run_read(&v, run_arg(c, 1) + k * sizeof v, sizeof v); k++)
+        watch()->changed((uint64_t)v.iov_base, (uint64_t)v.iov_base + inl_page_up(v.iov_len));
     inl_lock_release(&run_here.lock);
     return answer;
 }
@@ -248,9 +307,13 @@ static long do_mremap(run_thread *t, weave_context *c)
         if (!sys_failed(answer) && overlaps_ours((uint64_t)answer, size))
             answer = move_elsewhere((uint64_t)answer, size);
         if (!sys_failed(answer)) {
+            bool copied = !is_in(&run_here.not_copied, old), kept = !is_in(&run_here.wiped, old);
             if (old_size && !(flags & MREMAP_DONTUNMAP)) tell_unmapped(old, old_size);
             else if (old_size && watch()) watch()->changed(old, old + old_size);
             tell_mapped((uint64_t)answer, size, prot, kind | MAP_ANONYMOUS, -1, 0);
+            const inl_range new = {(uint64_t)answer, (uint64_t)answer + size, 0};
+            if (!copied) keep_advice(new, MADV_DONTFORK);
+            if (!kept) keep_advice(new, MADV_WIPEONFORK);
         }
     }
     inl_lock_release(&run_here.lock);
@@ -349,6 +412,19 @@ static long do_remap_file_pages(run_thread *t, weave_context *c)
     return answer;
 }
 
+/* Nobody changes its protection any more. */
+static long do_mseal(run_thread *t, weave_context *c)
+{
+    (void)t;
+    uint64_t low = run_arg(c, 0), size = inl_page_up(run_arg(c, 1));
+    inl_lock_take(&run_here.lock);
+    bool ours = overlaps_ours(low, size);
+    if (!ours && watch()) watch()->sealed(low, low + size);
+    long answer = ours ? -ENOMEM : pass_now(c); /* as where nothing is mapped */
+    inl_lock_release(&run_here.lock);
+    return answer;
+}
+
 /* Whoever reads a page that is missing waits for a thread of the program's. */
 static long do_userfaultfd(run_thread *t, weave_context *c)
 {
@@ -366,11 +442,13 @@ const run_syscall_row run_memory_syscalls[] = {
     {SYS_mprotect, "mprotect", do_mprotect},
     {SYS_pkey_mprotect, "pkey_mprotect", do_mprotect},
     {SYS_madvise, "madvise", do_madvise},
+    {SYS_process_madvise, "process_madvise", do_process_madvise},
     {SYS_mremap, "mremap", do_mremap},
     {SYS_brk, "brk", do_brk},
     {SYS_personality, "personality", do_personality},
     {SYS_shmat, "shmat", do_shmat},
     {SYS_shmdt, "shmdt", do_shmdt},
+    {SYS_mseal, "mseal", do_mseal},
     {SYS_remap_file_pages, "remap_file_pages", do_remap_file_pages},
     {SYS_userfaultfd, "userfaultfd", do_userfaultfd},
     {0, NULL, NULL},
