@@ -293,7 +293,6 @@ void jit_memory_clear(void);                                         /* at a flu
 /* --- guard.c --- */
 void jit_guards_end(void);                         /* all pages are as the program believes */
 void jit_guards_lift(uint64_t low, uint64_t high); /* those of a range are */
-void jit_guards_lift_for_good(uint64_t low, uint64_t high);
 /* Code on the page is to be translated; `prot` is what the program believes. False: it must be checked each time
  * that it is entered. */
 bool jit_guard(uint64_t page, int prot, bool shared);

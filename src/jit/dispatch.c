@@ -300,7 +300,6 @@ static const run_watch watch = {
     .unmapped = jit_memory_unmapped,
     .protected = jit_memory_protected,
     .changed = jit_drop_range,
-    .sealed = jit_guards_lift_for_good,
     .moves = jit_guards_lift,
     .shown_again = jit_drop_shown,
     .handles_fault = jit_wanted_handled,

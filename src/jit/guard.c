@@ -250,12 +250,6 @@ void jit_guards_lift(uint64_t low, uint64_t high)
     make_writable(&for_good, low, high);
 }
 
-void jit_guards_lift_for_good(uint64_t low, uint64_t high)
-{
-    bool for_good = true;
-    make_writable(&for_good, low, high);
-}
-
 void jit_guard_no_more(void)
 {
     inl_lock_take(&run_here.lock);

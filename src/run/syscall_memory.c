@@ -412,14 +412,13 @@ static long do_remap_file_pages(run_thread *t, weave_context *c)
     return answer;
 }
 
-/* Nobody changes its protection any more. */
+/* Nobody changes its protection any more: it is the program's own then, as for each call of which it is not known what
+ * it writes (writes.c). */
 static long do_mseal(run_thread *t, weave_context *c)
 {
     (void)t;
-    uint64_t low = run_arg(c, 0), size = inl_page_up(run_arg(c, 1));
     inl_lock_take(&run_here.lock);
-    bool ours = overlaps_ours(low, size);
-    if (!ours && watch()) watch()->sealed(low, low + size);
+    bool ours = overlaps_ours(run_arg(c, 0), inl_page_up(run_arg(c, 1)));
     long answer = ours ? -ENOMEM : pass_now(c); /* as where nothing is mapped */
     inl_lock_release(&run_here.lock);
     return answer;
