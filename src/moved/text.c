@@ -9,20 +9,27 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+static bool goes_by_file(moved_text *x)
+{
+    x->mem = (int)run_proc_open_memory();
+    return !sys_failed(x->mem);
+}
+
 static bool begin(moved_text *x, uint64_t low, uint64_t high)
 {
     x->low = inl_page_down(low);
     x->size = inl_page_up(high) - x->low;
     x->mem = -1;
-    if (run_may_make_code()) return true;
-    x->mem = (int)run_proc_open_memory();
-    return !sys_failed(x->mem);
+    return run_may_make_code() || goes_by_file(x);
 }
 
+/* What is sealed (mseal) keeps its protection, but can be written to by way of the file. */
 bool moved_text_open(moved_text *x, uint64_t low, uint64_t high)
 {
     if (!begin(x, low, high)) return false;
-    return x->mem >= 0 || !sys_call3(SYS_mprotect, (long)x->low, (long)x->size, PROT_READ | PROT_WRITE);
+    if (x->mem >= 0 || !sys_call3(SYS_mprotect, (long)x->low, (long)x->size, PROT_READ | PROT_WRITE)) return true;
+    sys_call3(SYS_mprotect, (long)x->low, (long)x->size, PROT_READ | PROT_EXEC); /* what lies in front of the seal */
+    return goes_by_file(x);
 }
 
 long moved_text_make(moved_text *x, uint64_t low, uint64_t size, bool held)

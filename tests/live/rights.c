@@ -7,6 +7,7 @@
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -94,6 +95,23 @@ static int fault_on(void)
     return wait(NULL) < 0 || close(faults) || close(ends[0]) || close(ends[1]);
 }
 
+/* All its code keeps its protection for good. */
+static int seal(void)
+{
+    enum { MSEAL = 462 };
+    static char maps[1 << 16];
+    int file = open("/proc/self/maps", O_RDONLY);
+    size_t size = 0;
+    for (ssize_t n; (n = read(file, maps + size, sizeof maps - 1 - size)) > 0;) size += (size_t)n;
+    close(file);
+    for (char *line = maps, *end; (end = strchr(line, '\n')); line = end + 1) {
+        char *rest;
+        unsigned long low = strtoul(line, &rest, 16), high = strtoul(rest + 1, &rest, 16);
+        if (rest[3] == 'x' && (long)low > 0 && syscall(MSEAL, low, high - low, 0)) return -1;
+    }
+    return 0;
+}
+
 static int limit(int what, rlim_t most) { return setrlimit(what, &(struct rlimit){most, most}); }
 
 int main(int argc, char **argv)
@@ -108,6 +126,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "some-data")) failed = limit(RLIMIT_DATA, 7 << 20);
     if (!strcmp(what, "size")) failed = limit(RLIMIT_FSIZE, 0);
     if (!strcmp(what, "code")) failed = prctl(MDWE, MDWE_REFUSE, 0, 0, 0);
+    if (!strcmp(what, "sealed")) failed = seal();
     if (!strcmp(what, "hidden")) failed = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (!strcmp(what, "root")) failed = chroot(dirname(argv[0])) || chdir("/"); /* where there is no /proc */
     if (!strcmp(what, "vfork") && write(1, "in\n", 3) == 3) lend();

@@ -143,15 +143,34 @@ class Rights:
     def no_code(self):
         """Nothing becomes executable in it; what is mapped as code from its beginning, and written to as a debugger
         does, is."""
-        with Conversation([self.program, "code"], driver.fresh(f"{self.folder}/in-code")) as c:
+        self.keeps_code("code", "inscount")
+
+    def sealed(self):
+        """Of a mutator's no image moves as a whole: system calls are found in old code."""
+        self.keeps_code("sealed", "inscount")
+        with Conversation([self.program, "sealed"], driver.fresh(f"{self.folder}/in-sealed")) as c:
+            c.say("one")
+            c.has_answered(1)
+            if c.answers() != b"cannot\n":
+                self.command(c.process.pid, "snippet", "-p", str(c.process.pid), "--for", "0.3", "read", "static long calls; calls++",
+                             status=0)
+                c.say("one")
+                c.has_answered(2)
+            answers, status = c.end()
+        if answers not in (2 * b"one\n", b"cannot\n") or status != 5:
+            raise driver.Failed(f"status {status}, answers", repr(answers))
+
+    def keeps_code(self, what, tool):
+        folder = driver.fresh(f"{self.folder}/in-{what}")
+        with Conversation([self.program, what], folder) as c:
             c.say("one")
             c.has_answered(1)
             if c.answers() == b"cannot\n":
                 return
-            pid, report, counted = c.process.pid, f"{self.folder}/in-code/report", []
+            pid, report, counted = c.process.pid, f"{folder}/report", []
             state = visible(pid)
             for k in range(3):
-                self.command(pid, "attach", "inscount", "-o", report, str(pid), status=0)
+                self.command(pid, "attach", tool, "-o", report, str(pid), status=0)
                 c.say("one")
                 c.has_answered(k + 2)
                 self.command(pid, "detach", str(pid), status=0)
@@ -391,7 +410,7 @@ def main():
     options = parser.parse_args()
     with driver.Results("rights", options) as results:
         of = Rights(options, results.folder)
-        for name in ("in_fault",) * options.all + ("confined", "no_files", "no_memory", "no_data", "starts_small", "starts_late", "starts_in_sandbox", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended",
+        for name in ("in_fault",) * options.all + ("confined", "no_files", "no_memory", "no_data", "starts_small", "starts_late", "starts_in_sandbox", "no_code", "sealed", "no_first_thread", "under_jit", "others", "no_large_files", "ended",
                      "in_vfork", "in_faults", "traced", "gets_rights", "stopped", "denied", "frozen", "executes", "rootless"):
             if driver.chosen(name, options):
                 results.check(name, getattr(of, name))
