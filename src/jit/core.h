@@ -294,8 +294,8 @@ void jit_memory_clear(void);                                         /* at a flu
 void jit_guards_end(void);                         /* all pages are as the program believes */
 void jit_guards_lift(uint64_t low, uint64_t high); /* those of a range are */
 /* Code on the page is to be translated; `prot` is what the program believes. False: it must be checked each time
- * that it is entered. */
-bool jit_guard(uint64_t page, int prot, bool shared);
+ * that it is entered; `never`: it is in any case. */
+bool jit_guard(uint64_t page, int prot, bool never);
 void jit_unguard_range(uint64_t low, uint64_t high); /* their protection is being changed anyway */
 void jit_memory_take_writes(void);                   /* drops pages that the runtime itself wrote to */
 

@@ -10,6 +10,7 @@
  *                 - when the code that runs writes to its own page;
  *                 - when a call that another thread is in may write there;
  *                 - when an area of rseq is there, which the kernel writes to at any time;
+ *                 - when it is a stack that grows, by pages like its lowest one;
  *                 - when the memory is shared: somebody may write to it at another address, or in another process;
  *                 - when it cannot be protected: it is sealed (mseal), or there may be no more mappings;
  *                 - always, once the kernel may write at any time (io_uring, asynchronous I/O).
@@ -123,9 +124,9 @@ static bool is_being_written(uint64_t page)
 
 void jit_guard_keys(void) { jit.guards.keys_used = true; }
 
-bool jit_guard(uint64_t page, int prot, bool shared)
+bool jit_guard(uint64_t page, int prot, bool never)
 {
-    if (jit.guards.always_checked || shared || jit.options.stress & JIT_STRESS_CHECK) return false;
+    if (jit.guards.always_checked || never || jit.options.stress & JIT_STRESS_CHECK) return false;
     if (jit_sections_area_on(page)) return false;
     uint64_t *e = make_entry(page);
     if (prot_of(*e)) return true;

@@ -23,8 +23,9 @@
 
 enum { STACK_GROWTH = 8 << 20 };
 
-/* Kinds of ranges: the protection, and with MAP_SHARED the same memory may be mapped elsewhere too. */
-enum { PROT = PROT_READ | PROT_WRITE | PROT_EXEC, SHARED = PROT + 1 };
+/* Kinds of ranges: the protection, and with MAP_SHARED the same memory may be mapped elsewhere too; what grows
+ * downwards has new pages below with the protection of its lowest one. */
+enum { PROT = PROT_READ | PROT_WRITE | PROT_EXEC, SHARED = PROT + 1, GROWS = SHARED << 1 };
 
 /* A fragment's place in a page's list. */
 typedef struct page_use {
@@ -59,16 +60,25 @@ static void take_new(inl_range r)
     }
 }
 
-static void take_line(char *line)
+static void take_line(void *unused, const inl_maps_line *l)
 {
-    inl_maps_line l;
-    if (!inl_maps_line_read(line, &l) || run_is_ours(l.low, l.high)) return;
-    take_new((inl_range){l.low, l.high, (unsigned)l.prot | (l.shared ? SHARED : 0)});
+    (void)unused;
+    if (run_is_ours(l->low, l->high)) return;
+    const inl_range *known = region_at(l->high - 1);
+    bool grows = !strcmp(l->name, "[stack]") || (known && known->kind & GROWS);
+    take_new((inl_range){l->low, l->high, (unsigned)l->prot | (l->shared ? SHARED : 0) | (grows ? GROWS : 0)});
 }
 
-/* Adds what the kernel says, at the start and for addresses that nobody told of. */
-static void read_maps(void)
+/* `addr` becomes where the mapping that it is in begins. */
+static void take_begin(void *addr, const inl_maps_line *l)
 {
+    uint64_t *at = addr;
+    if (l->low <= *at && *at < l->high) *at = l->low;
+}
+
+static void each_mapping(void (*see)(void *arg, const inl_maps_line *), void *arg)
+{
+    inl_maps_line l;
     char buffer[4096 + 1];
     size_t have = 0;
     long fd = run_proc_open("self/maps");
@@ -81,7 +91,7 @@ static void read_maps(void)
         char *line = buffer, *end;
         for (; (end = strchr(line, '\n')); line = end + 1) {
             *end = 0;
-            take_line(line);
+            if (inl_maps_line_read(line, &l)) see(arg, &l);
         }
         have = (size_t)(buffer + have - line);
         if (have == sizeof buffer - 1) have = 0; /* no line is that long */
@@ -89,6 +99,9 @@ static void read_maps(void)
     }
     sys_call1(SYS_close, fd);
 }
+
+/* Adds what the kernel says, at the start and for addresses that nobody told of. */
+static void read_maps(void) { each_mapping(take_line, NULL); }
 
 void jit_memory_init(void) { read_maps(); }
 
@@ -156,7 +169,8 @@ static size_t code_at(uint64_t addr, bool *check)
     if (!r || !(prot_of(r) & PROT_EXEC)) return 0;
     uint64_t page = inl_page_down(addr);
     if (!(prot_of(r) & PROT_READ)) sys_call3(SYS_mprotect, (long)page, INL_PAGE, prot_of(r) | PROT_READ);
-    if (check && (prot_of(r) & PROT_WRITE || is_shared(r)) && !jit_guard(page, prot_of(r), is_shared(r))) *check = true;
+    if (check && (prot_of(r) & PROT_WRITE || is_shared(r)) && !jit_guard(page, prot_of(r), r->kind & (SHARED | GROWS)))
+        *check = true;
     if (!can_read(page)) return 0;
     return page + INL_PAGE - addr;
 }
@@ -310,7 +324,8 @@ void jit_memory_mapped(uint64_t addr, uint64_t size, int prot, int flags, int fd
     bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
     jit_memory_unmapped(addr, size);
     inl_ranges_put(&jit.memory.regions,
-                   (inl_range){addr, addr + size, ((unsigned)prot & PROT) | (shared ? SHARED : 0)});
+                   (inl_range){addr, addr + size,
+                               ((unsigned)prot & PROT) | (shared ? SHARED : 0) | (flags & MAP_GROWSDOWN ? GROWS : 0)});
     if (!(flags & MAP_ANONYMOUS) && fd >= 0) track_module(addr, size, prot, fd, offset);
 }
 
@@ -326,6 +341,7 @@ void jit_memory_unmapped(uint64_t addr, uint64_t size)
 void jit_memory_protected(uint64_t addr, uint64_t size, int prot)
 {
     uint64_t end = addr + inl_page_up(size);
+    if (prot & PROT_GROWSDOWN) each_mapping(take_begin, &addr); /* of a stack all that is below, too */
     prot &= PROT_READ | PROT_WRITE | PROT_EXEC;
     /* Code that stays executable and cannot be written has not changed. */
     if ((prot & PROT_WRITE) || !(prot & PROT_EXEC)) jit_drop_range(addr, end);
@@ -336,7 +352,7 @@ void jit_memory_protected(uint64_t addr, uint64_t size, int prot)
         if (prot_of(&r) == prot) continue;
         if (r.low < addr) r.low = addr;
         if (r.high > end) r.high = end;
-        r.kind = (r.kind & SHARED) | (unsigned)prot;
+        r.kind = (r.kind & ~PROT) | (unsigned)prot;
         inl_ranges_put(&jit.memory.regions, r);
         i = inl_ranges_behind(&jit.memory.regions, r.low);
     }

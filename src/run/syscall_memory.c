@@ -216,6 +216,7 @@ static long do_mprotect(run_thread *t, weave_context *c)
 {
     (void)t;
     inl_lock_take(&run_here.lock);
+    if (run_arg(c, 2) & PROT_GROWSDOWN) watch()->moves(0, run_arg(c, 0)); /* the stack is one mapping */
     long answer = on_range(c);
     if (!answer) watch()->protected(run_arg(c, 0), inl_page_up(run_arg(c, 1)), with_implied((int)run_arg(c, 2)));
     if (!answer && run_number(c) == SYS_pkey_mprotect && (int)run_arg(c, 3) > 0) watch()->keys_used();
