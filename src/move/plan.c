@@ -156,7 +156,7 @@ inl_status move_plan_make(const cfg_program *p, uint64_t bias, const move_target
     w->plan.counts_size = w->counts.count;
     w->plan.placed = w->placed.items;
     w->plan.placed_count = w->placed.count;
-    w->plan.tells_states = w->instruments || target->has_frames;
+    w->plan.tells_states = w->instruments || target->outside_stays;
     if (status) {
         move_plan_free(&w->plan);
         return status;

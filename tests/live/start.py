@@ -346,6 +346,15 @@ class Started:
             if done.status != 7 or done.stderr:
                 raise Failed(f"{place:#x}: status {done.status}", *driver.as_lines(done.stdout + done.stderr))
 
+    def seen(self):
+        """Who looks unwind tables up is seen where it is, not in what stands in for the search, nor in its new code."""
+        program = f"{self.folder}/seen"
+        driver.build("dynamic", f"{HERE}/seen.c", program, "-O1")
+        for images in ([], ["--image", "seen"]):
+            done = self.run([program], options=images)
+            if done.stdout != b"0 elsewhere\n" or done.status:
+                raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
+
     def changes(self):
         """What the program can write to stays as it is, and so does what it is in memory; the rest is counted."""
         program, report = f"{self.folder}/changes", f"{self.folder}/changes.json"
@@ -420,7 +429,7 @@ def main():
     with driver.Results("start", options) as results:
         started = Started(options, results.folder)
         for name in ("waits", "steps", "state", "children", "nameless", "lists", "ends", "linker_fails", "before_main",
-                     "threads_unnamed", "fails", "placed", "changes", "pads", "follows", "ended_early", "terminal", "many_arguments",
+                     "threads_unnamed", "fails", "placed", "seen", "changes", "pads", "follows", "ended_early", "terminal", "many_arguments",
                      "unknown_image"):
             if driver.chosen(name, options):
                 results.check(name, getattr(started, name))
