@@ -49,6 +49,7 @@ typedef struct inlay_memory {
     unsigned size;           /* bytes; of one element when masked; 0: depends on state (xsave) */
     unsigned elements;       /* 1 unless masked */
     bool masked;
+    bool settable; /* its address can be set (inlay_set_effective_address) */
 } inlay_memory;
 /* Also of those that are no access (lea, a long nop): neither `read` nor `write`. */
 unsigned inlay_insn_memory_count(const inlay_insn *);

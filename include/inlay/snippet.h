@@ -57,6 +57,13 @@ inlay_expr inlay_store(inlay_expr address, inlay_expr value, unsigned size);
 inlay_expr inlay_atomic_add(inlay_expr address, inlay_expr amount, unsigned size);
 /* A general register or a part of one. As instructions do: 32 bits clear the rest, fewer leave it. */
 inlay_expr inlay_set_register(inlay_reg reg, inlay_expr value);
+/* The instruction accesses memory operand k at this address, and not where the program says; in front of it alone
+ * (inlay_before). From there on inlay_effective_address and inlay_memory_value are of it, behind the instruction too;
+ * registers are as ever: those of a string instruction go on from where they were. What is not set on the way that is
+ * taken stays. Refused for operands on the stack (push, call), of lea and prefetches, gathers, tiles, bit strings with
+ * a register for the bit, and branches, which read where they go; and on AArch64. inlay_memory (insn.h) says which are
+ * `settable`. Where code has moved one more is not set, and that is said: the entry of a jump table that is read. */
+inlay_expr inlay_set_effective_address(unsigned k, inlay_expr address);
 
 /* Operators. Comparisons, minimum and maximum are signed unless INLAY_U...; results are 0 or 1. */
 /* clang-format off */

@@ -102,7 +102,7 @@ static weave_insn *commit_insn(reader *r)
     w->index = jit.now.run.insn_count++;
     w->block = jit.now.run.block_count - 1;
     w->before = w->after = w->taken = (weave_list){0};
-    w->elided = w->was_call = 0;
+    w->elided = w->was_call = w->placed = 0;
     w->guarded = jit.now.build.section && w->in.flow == ISA_FLOW_NEXT && w->in.bits & (ISA_BIT_MEM | ISA_BIT_UNKNOWN);
     jit_sections_named(&w->in);
     jit.now.extents[jit.now.extent_count - 1].high = r->at + bytes;
@@ -498,6 +498,7 @@ static jit_fragment *translate(uint64_t app, bool continues, bool landing)
     show();
     jit_paired_heed(&jit.now.run);
     if (jit.now.build.once) { /* that has been done where it faulted */
+        jit.now.insns[0].placed = (uint8_t)weave_sets_places(jit.now.insns);
         jit.now.insns[0].before = (weave_list){0};
         jit.now.blocks[0].anywhere = (weave_list){0};
     }

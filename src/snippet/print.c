@@ -42,6 +42,7 @@ static const char *const kind_names[] = {
     "store",
     "add-to",
     "set-reg",
+    "set-ea",
     "binary",
     "unary",
     "if",
@@ -109,7 +110,8 @@ static void print_node(text *t, const snippet *s)
     put(t, "(%s", operation ? op_names[s->op] : kind_names[s->kind]);
     if (memory || (operation && s->op == SNIPPET_EXTEND)) put(t, "%u%s", s->size * 8u, s->is_signed ? "s" : "");
     if (s->kind == SNIPPET_SET_REG) put(t, " r%u", s->reg);
-    if (s->kind == SNIPPET_COUNT || s->kind == SNIPPET_LET || s->kind == SNIPPET_SET_LOCAL) put(t, " %u", s->index);
+    if (s->kind == SNIPPET_COUNT || s->kind == SNIPPET_SET_EA || s->kind == SNIPPET_LET || s->kind == SNIPPET_SET_LOCAL)
+        put(t, " %u", s->index);
     if (s->kind == SNIPPET_CALL) put(t, " %p", (void *)(uintptr_t)s->fn);
     if (s->kind == SNIPPET_CALL && s->value) put(t, " without %#" PRIx64, s->value);
     if (s->kind == SNIPPET_APPEND) put(t, " %u", s->buffer ? s->buffer->slot : 0);

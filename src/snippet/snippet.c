@@ -11,6 +11,7 @@ static unsigned kids_wanted(unsigned kind)
     switch (kind) {
     case SNIPPET_LOAD:
     case SNIPPET_SET_REG:
+    case SNIPPET_SET_EA:
     case SNIPPET_SET_LOCAL:
     case SNIPPET_UNARY:
     case SNIPPET_REAL_ARG:

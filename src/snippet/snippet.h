@@ -48,6 +48,7 @@ typedef enum snippet_kind {
     SNIPPET_STORE,     /* memory at a := b, `size` bytes */
     SNIPPET_ADD_TO,    /* memory at a += b, `size` bytes, in one piece for all threads; what was there before */
     SNIPPET_SET_REG,   /* program's register `reg` := a */
+    SNIPPET_SET_EA,    /* memory operand `index` of the instruction behind the point is at a */
     SNIPPET_BINARY,    /* a `op` b */
     SNIPPET_UNARY,     /* `op` a */
     SNIPPET_IF,        /* if a then b else c (c may be NULL); as a value: b's or c's */

@@ -125,8 +125,10 @@ const snippet *typed_assign(snippet_maker *m, const snippet *object, const snipp
     value = typed_convert(m, t, value, "assign");
     if (!value) return NULL;
     if (object->kind == SNIPPET_LOAD) return assign_memory(m, object, value);
-    bool is_register = object->kind == SNIPPET_REG;
-    snippet *s = typed_node(m, is_register ? SNIPPET_SET_REG : SNIPPET_SET_LOCAL, t, value, NULL);
+    snippet_kind kind = object->kind == SNIPPET_REG  ? SNIPPET_SET_REG
+                        : object->kind == SNIPPET_EA ? SNIPPET_SET_EA
+                                                     : SNIPPET_SET_LOCAL;
+    snippet *s = typed_node(m, kind, t, value, NULL);
     if (!s) return NULL;
     s->reg = object->reg;
     s->index = object->index;

@@ -92,7 +92,7 @@ static const snippet *object_value(snippet_maker *m, const snippet *s)
     if (!image_ctype_is_scalar(t) && t->kind != IMAGE_CTYPE_BITS)
         return typed_refuse(m, "a '%s' is not a value", image_ctype_text(t, text, sizeof text));
     if (s->role == TYPED_PIECES) return pieces_value(m, s);
-    if (s->kind == SNIPPET_LOCAL) return with_type(m, t, s);
+    if (s->kind == SNIPPET_LOCAL || s->kind == SNIPPET_EA) return with_type(m, t, s);
     if (s->kind == SNIPPET_REG) return typed_as(m, t, s);
     snippet *raw = typed_node(m, SNIPPET_LOAD, NULL, s->a, NULL);
     if (!raw) return NULL;

@@ -132,6 +132,7 @@ inlay_memory inlay_insn_memory(const inlay_insn *i, unsigned k)
         .implicit = m->bits & ISA_MEM_IMPLICIT,
         .repeated = m->bits & ISA_MEM_REPEATED,
         .masked = m->mask,
+        .settable = !weave_setting_fault(own(i)->run->isa, &own(i)->in, m),
         .size = m->mask ? m->element : m->size,
         .elements = m->mask ? m->elements : m->count,
     };

@@ -9,6 +9,9 @@
  * show the copy's address and content. There the node is replaced by the original table's address (where the image lies
  * is known when the program runs: inlay_image.shift) plus the index.
  *
+ * Where a table's entry is read cannot be set there: what the copy's entries mean is counted from the copy. It stays,
+ * and that is said.
+ *
  * Nodes are immutable and may be shared: what is on the way to a replaced one is copied. */
 #include "tool/rewriter.h"
 #include "base/search.h"
@@ -137,9 +140,25 @@ static const snippet *wrap_kids(const wrapper *w, const snippet *s)
     return fresh;
 }
 
+/* What it would have been is still computed: it may do something. */
+static const snippet *without_setting(const wrapper *w, const snippet *s)
+{
+    char where[64];
+    snprintf(where, sizeof where, "at %#lx", (long)w->at->in.addr);
+    tool_say_refused(where,
+                     "an entry of a jump table is read there, of which moved code has a copy: the operand's address "
+                     "is not set");
+    snippet *sequence = snippet_new(w->arena, SNIPPET_SEQ);
+    if (!sequence) return NULL;
+    sequence->a = wrap(w, s->a);
+    sequence->b = constant(w->arena, 0);
+    return sequence->a && sequence->b ? sequence : NULL;
+}
+
 static const snippet *wrap(const wrapper *w, const snippet *s)
 {
     if (sees_code_address(w, s)) return rewriter_original(w->arena, s);
+    if (w->table && s->kind == SNIPPET_SET_EA && s->index == w->operand) return without_setting(w, s);
     return sees_table(w, s) ? in_original_table(w, s) : wrap_kids(w, s);
 }
 
@@ -147,7 +166,8 @@ static bool concerns(const wrapper *w, const snippet *s)
 {
     if (s->kind == SNIPPET_COUNT && s->a->kind == SNIPPET_CONST) return false;
     return snippet_has(s, SNIPPET_TARGET) || snippet_has(s, SNIPPET_RETADDR) ||
-           (w->table && (snippet_has(s, SNIPPET_EA) || snippet_has(s, SNIPPET_MEM_VALUE)));
+           (w->table &&
+            (snippet_has(s, SNIPPET_EA) || snippet_has(s, SNIPPET_MEM_VALUE) || snippet_has(s, SNIPPET_SET_EA)));
 }
 
 static bool wrap_list(const wrapper *w, weave_list *l)

@@ -218,7 +218,8 @@ static const snippet *special(void *arg, snippet_maker *m, const char *name)
                  {"thread", SNIPPET_THREAD},   {"cycles", SNIPPET_CYCLES}};
     for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(name, kinds[i].name)) {
-            const snippet *s = typed_node(m, kinds[i].kind, image_ctype_int(8, false), NULL, NULL);
+            snippet *s = typed_node(m, kinds[i].kind, image_ctype_int(8, false), NULL, NULL);
+            if (s && s->kind == SNIPPET_EA) s->role = TYPED_OBJECT; /* it can be assigned */
             return is_address(kinds[i].kind) ? real_address(m, s) : s;
         }
     if (!strcmp(name, "ret")) return scope_result_value(arg);

@@ -84,6 +84,11 @@ inlay_expr inlay_vector_register(unsigned n)
 }
 inlay_expr inlay_pc(void) { return leaf(SNIPPET_PC, 0); }
 inlay_expr inlay_effective_address(unsigned k) { return leaf(SNIPPET_EA, k); }
+inlay_expr inlay_set_effective_address(unsigned k, inlay_expr address)
+{
+    if (!are_there("inlay_set_effective_address", "address", address, "", address)) return NULL;
+    return tool_snippet_of((snippet){.kind = SNIPPET_SET_EA, .index = k, .a = address});
+}
 static inlay_expr element(snippet_kind kind, unsigned k, unsigned number)
 {
     return tool_snippet_of((snippet){.kind = (uint8_t)kind, .index = k, .value = number});

@@ -3,6 +3,7 @@
  * Most are copied as they are. What cannot be:
  *   - a PC-relative operand that does not reach: its address goes into a scratch register and the
  *     instruction is rebased on it;
+ *   - an operand whose address a snippet has set (place.c, copy_placed);
  *   - what the instruction set's table takes upon itself (copy_special): use of what woven code reaches the frame by.
  *
  * A scratch register's own value waits in its slot meanwhile; the map entry says so.
@@ -65,10 +66,13 @@ static bool copy_far(weaver *w, const isa_insn *in, weave_map_entry *entry, bool
     return true;
 }
 
-static bool copy(weaver *w, const isa_insn *in, weave_map_entry *entry, bool plain)
+static bool copy(weaver *w, const weave_insn *insn, weave_map_entry *entry, bool plain)
 {
+    const isa_insn *in = &insn->in;
     isa_code *c = w->c;
     uint8_t len;
+    unsigned places = plain ? insn->placed : w->placed;
+    if (places) return w->isa->copy_placed(w, in, entry, places, plain);
     int special = w->isa->copy_special(w, in, entry, plain);
     if (special) return special > 0;
     if (c->full || c->size - c->at < ISA_MAX_INSN + 1) {
@@ -85,12 +89,9 @@ static bool copy(weaver *w, const isa_insn *in, weave_map_entry *entry, bool pla
     }
 }
 
-bool weave_copy_plain(weaver *w, const weave_insn *insn, weave_map_entry *entry)
-{
-    return copy(w, &insn->in, entry, true);
-}
+bool weave_copy_plain(weaver *w, const weave_insn *insn, weave_map_entry *entry) { return copy(w, insn, entry, true); }
 
 bool weave_copy(weaver *w, uint32_t insn, weave_map_entry *entry)
 {
-    return copy(w, &w->run->insns[insn].in, entry, false);
+    return copy(w, &w->run->insns[insn], entry, false);
 }

@@ -57,7 +57,7 @@ weave_val weave_element_ea(weaver *w, const snippet *s, unsigned hint)
     isa_mem room[ISA_MAX_MEM];
     const isa_mem *m = operand(w, s, room);
     if (!m) return weave_imm(0);
-    if (!m->index_size) return with_offset(w, w->isa->address(w, m, NULL, hint), (int32_t)s->value * m->element, hint);
+    if (!m->index_size) return with_offset(w, weave_address_of(w, m, hint), (int32_t)s->value * m->element, hint);
     weave_val index = w->isa->element_index(w, m, (unsigned)s->value);
     return w->isa->address(w, m, &index, hint);
 }

@@ -226,6 +226,7 @@ weave_val weave_eval(weaver *w, const snippet *s, unsigned hint)
     case SNIPPET_STORE: return eval_store(w, s);
     case SNIPPET_ADD_TO: return eval_add_to(w, s);
     case SNIPPET_SET_REG: return eval_set_reg(w, s);
+    case SNIPPET_SET_EA: weave_place_set(w, s); return weave_imm(0);
     case SNIPPET_BINARY: return weave_binary(w, s, hint);
     case SNIPPET_UNARY: return weave_unary(w, s, hint);
     case SNIPPET_IF: return weave_if(w, s, hint);

@@ -13,11 +13,22 @@ bool weave_ea_needs_before(const weaver *w, const snippet *s)
     if (s->kind == SNIPPET_REP_COUNT || s->kind == SNIPPET_EXECUTES) return (in->bits & ISA_BIT_REP) != 0;
     if (s->kind != SNIPPET_EA && s->kind != SNIPPET_MEM_VALUE && s->kind != SNIPPET_ELEMENT_EA) return false;
     isa_mem room[ISA_MAX_MEM];
+    unsigned temp;
     const isa_mem *m = weave_mem(w, s->index, room);
-    if (!m) return false;
+    if (!m || weave_is_placed(w, m, &temp)) return false;
     uint64_t used = m->base < 64 ? 1ull << m->base : 0;
     if (m->index < 64 && !(m->bits & ISA_MEM_VECTOR_INDEX)) used |= 1ull << m->index;
     return (used & w->fx[w->at].writes) != 0;
+}
+
+/* Of an operand with one address, or of the first of consecutive elements. */
+weave_val weave_address_of(weaver *w, const isa_mem *m, unsigned hint)
+{
+    unsigned temp;
+    if (!weave_is_placed(w, m, &temp)) return w->isa->address(w, m, NULL, hint);
+    unsigned r = weave_take(w, 0, hint);
+    weave_temp_load(w, r, temp);
+    return weave_owned(r);
 }
 
 weave_val weave_ea(weaver *w, unsigned index, unsigned hint)
@@ -28,7 +39,7 @@ weave_val weave_ea(weaver *w, unsigned index, unsigned hint)
         weave_fail(w, INL_ERR_UNSUPPORTED, "this memory operand has no single effective address");
         return weave_imm(0);
     }
-    return w->isa->address(w, m, NULL, hint);
+    return weave_address_of(w, m, hint);
 }
 
 weave_val weave_access_size(weaver *w, unsigned index)

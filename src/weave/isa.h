@@ -158,6 +158,11 @@ typedef struct weave_isa {
     void (*save_masks)(weaver *, const isa_insn *, const isa_mem *);
     weave_val (*element_index)(weaver *, const isa_mem *, unsigned element);
     int (*element_condition)(weaver *, const isa_mem *, unsigned element); /* -1: always */
+    /* An operand whose address a snippet sets (SNIPPET_SET_EA): NULL, and in which of the frame's first temporaries
+     * that waits, which are the weaver's own meanwhile; or why it cannot be set. A table without it: none can. */
+    const char *(*placeable)(const isa_insn *, const isa_mem *, unsigned *place);
+    /* The instruction with its operands at what is in these temporaries, a bit each. */
+    bool (*copy_placed)(weaver *, const isa_insn *, weave_map_entry *, unsigned places, bool plain);
     /* Instructions that cannot be copied or rebased: 1 done, 0 not one of them, -1 failed. */
     int (*copy_special)(weaver *, const isa_insn *, weave_map_entry *, bool plain);
 

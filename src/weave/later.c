@@ -10,6 +10,7 @@ weave_spot weave_spot_of(const weaver *w)
                        .temps = w->temps,
                        .at = w->at,
                        .after = w->after,
+                       .placed = w->placed,
                        .need = w->need,
                        .living = w->living};
     for (unsigned r = 0; r < WEAVE_MAX_REGS; r++) spot.lock[r] = w->lock[r];
@@ -19,6 +20,7 @@ weave_spot weave_spot_of(const weaver *w)
 void weave_spot_return(weaver *w, const weave_spot *spot)
 {
     w->st = spot->st, w->temps = spot->temps, w->at = spot->at, w->after = spot->after;
+    w->placed = spot->placed;
     w->need = spot->need, w->living = spot->living;
     for (unsigned r = 0; r < WEAVE_MAX_REGS; r++) w->lock[r] = spot->lock[r];
     w->locked = spot->locked;

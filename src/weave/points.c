@@ -45,6 +45,7 @@ static cfg_need reads_of_node(const weaver *w, const snippet *s, const weave_ins
     case SNIPPET_SET_REG: return (cfg_need){WEAVE_BIT(s->reg) & w->isa->all, 0};
     case SNIPPET_FLAGS: return (cfg_need){0, w->isa->flags};
     case SNIPPET_EA:
+    case SNIPPET_SET_EA:
     case SNIPPET_ELEMENT_EA:
     case SNIPPET_MEM_VALUE: return regs_of_mem(w, &insn->in, s->index);
     case SNIPPET_ACCESS_SIZE: return reads_of_size(w, &insn->in, s->index);

@@ -1,5 +1,5 @@
 /* Points of a run: attaching snippets, with refusal of those that make no sense there. */
-#include "weave/run.h"
+#include "weave/isa.h"
 
 typedef struct point {
     const weave_insn *insn; /* NULL for a block */
@@ -13,6 +13,25 @@ static bool is_branch(unsigned flow)
            flow == ISA_FLOW_JUMP_IND || flow == ISA_FLOW_CALL_IND || flow == ISA_FLOW_RETURN;
 }
 
+const char *weave_setting_fault(const isa *set, const isa_insn *in, const isa_mem *m)
+{
+    const weave_isa *w = weave_isa_of(set);
+    unsigned place;
+    if (in->flow != ISA_FLOW_NEXT)
+        return "the address at which a transfer of control reads where it goes cannot be set";
+    bool accesses = m->access & ISA_READ_WRITE && in->bits & ISA_BIT_MEM;
+    if (!accesses) return "the instruction does not access this operand";
+    if (m->bits & ISA_MEM_VECTOR_INDEX) return "a gather or scatter has no single address that could be set";
+    if (!w || !w->placeable) return "addresses of operands cannot be set on this kind of processor yet";
+    return w->placeable(in, m, &place);
+}
+
+static const char *setting_fault(const point *p, const isa_mem *m)
+{
+    if (p->where != WEAVE_BEFORE) return "an operand's address is set before its instruction, and nowhere else";
+    return weave_setting_fault(p->isa, &p->insn->in, m);
+}
+
 static const char *memory_fault(point *p, const snippet *s)
 {
     isa_mem mem[ISA_MAX_MEM];
@@ -24,6 +43,7 @@ static const char *memory_fault(point *p, const snippet *s)
         return s->value < (m->mask ? m->elements : 1u) ? NULL : "the memory operand has no such element";
     if (m->bits & ISA_MEM_VECTOR_INDEX && s->kind != SNIPPET_ACCESS_SIZE)
         return "a gather or scatter has no single effective address, only its elements have";
+    if (s->kind == SNIPPET_SET_EA) return setting_fault(p, m);
     if (s->kind != SNIPPET_MEM_VALUE) return NULL;
     if (m->access == ISA_ADDRESS_ONLY || m->access == ISA_PREFETCH)
         return "the instruction does not access this operand";
@@ -37,6 +57,7 @@ static const char *node_fault(point *p, const snippet *s)
     bool branch = p->insn && is_branch(p->insn->in.flow);
     switch (s->kind) {
     case SNIPPET_EA:
+    case SNIPPET_SET_EA:
     case SNIPPET_ELEMENT_EA:
     case SNIPPET_ELEMENT_ACTIVE:
     case SNIPPET_ACCESS_SIZE:

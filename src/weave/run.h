@@ -37,6 +37,7 @@ typedef struct weave_insn {
     uint32_t index, block;
     weave_list before, after, taken;
     uint8_t elided;    /* a direct jump that the run follows: no code, snippets still woven */
+    uint8_t placed;    /* runs without its before-snippets, which have run and have set its operands' addresses */
     uint8_t was_call;  /* a call that is replaced: arguments are where the call would find them */
     uint8_t guarded;   /* falls through, and the engine has code around it: weave_engine.guard */
     isa_regs unwanted; /* of a return: registers that no caller counts on, where an engine asks */
@@ -75,6 +76,8 @@ weave_insert *weave_insert_at(weave_run *, weave_where, uint32_t index, const sn
 weave_list *weave_list_at(weave_run *, weave_where, uint32_t index); /* of a point that there is */
 bool weave_remove(weave_list *, const weave_insert *);               /* false: it is not in it */
 void weave_put_first(weave_list *, weave_insert *);                  /* one that is in the list */
+/* Why the address of a memory operand cannot be set (SNIPPET_SET_EA); NULL: it can. */
+const char *weave_setting_fault(const isa *, const isa_insn *, const isa_mem *);
 uint32_t weave_list_length(const weave_list *);
 uint32_t weave_insn_length(const weave_insn *); /* of all its lists */
 /* Takes away what could not be woven of so many blocks from block `first` on: the snippets of the instruction at `at`,

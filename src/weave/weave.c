@@ -99,6 +99,7 @@ static void emit_before(weaver *w, uint32_t i)
     const weave_insn *insn = &w->run->insns[i];
     weave_set_point(w, i, false);
     weave_save_elements(w, i);
+    weave_place_begin(w, i);
     weave_emit_anywhere(w, i);
     weave_ahead_emit_looks(w, i);
     weave_emit_counts(w, i);
@@ -245,6 +246,7 @@ static void emit_insn(weaver *w, uint32_t i, weave_map_entry *entry)
     else if (!(insn->guarded ? copy_guarded(w, i, entry, false) : weave_copy(w, i, entry))) return;
     weave_executed(w, i);
     if (insn->after.first) emit_after(w, i);
+    weave_place_end(w);
 }
 
 static void weave_fully(weaver *w)

@@ -194,4 +194,7 @@ weave_need weave_list_reads(const weave_run *run, const weave_insn *insn, const 
 inl_status weave_compile(const weave_run *run, const weave_engine *engine, const weave_options *options, isa_code *code,
                          weave_output *out, inl_error *e);
 
+/* For an engine that takes the before-snippets of an instruction away since they have run: its `placed`. */
+unsigned weave_sets_places(const weave_insn *);
+
 #endif

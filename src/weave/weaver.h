@@ -8,6 +8,7 @@
  *   call.c, clobber.c, append.c   analysis routines and buffers
  *   ahead.c, known.c   records of a whole stretch, and what scratch registers still hold
  *   body.c, fold.c, inline.c, copied.c   small routines in place of their calls
+ *   place.c    operands of the program's instructions whose addresses snippets set
  *   copy.c     the program's own instructions, moved
  *
  * None of them knows an instruction set: that stands behind the table of isa.h.
@@ -99,6 +100,7 @@ struct weaver {
     cfg_need need, living; /* seen or live, and live only, during this point */
     weave_saved saved[WEAVE_MAX_SAVED];
     unsigned saved_count;
+    uint8_t placed; /* place.c: operands of the instruction at hand whose addresses are in temporaries, a bit each */
     struct weave_local {
         uint32_t index;
         uint8_t temp, reg;        /* where it is: in the register, where that is one */
@@ -208,6 +210,7 @@ extern const snippet weave_executes_node;
 const weave_saved *weave_saved_find(const weaver *, const snippet *);
 bool weave_saved_value(weaver *, const snippet *, unsigned hint, weave_val *);
 weave_val weave_ea(weaver *, unsigned index, unsigned hint);
+weave_val weave_address_of(weaver *, const isa_mem *, unsigned hint);
 weave_val weave_access_size(weaver *, unsigned index);
 /* A load that may fault as the instruction itself would: its state is put on record. */
 weave_val weave_load_program(weaver *, weave_val at, int32_t offset, unsigned size, unsigned hint);
@@ -221,6 +224,12 @@ weave_val weave_arg(weaver *, const snippet *, unsigned hint);
 void weave_note_state(weaver *, uint32_t from, uint32_t index, weave_state);
 bool weave_ea_needs_before(const weaver *, const snippet *);
 const isa_mem *weave_mem(const weaver *, unsigned index, isa_mem room[ISA_MAX_MEM]);
+/* place.c: operands whose addresses snippets set */
+void weave_place_begin(weaver *, uint32_t insn); /* before its first snippet */
+void weave_place_set(weaver *, const snippet *);
+/* Is the operand's address in a temporary? Then in *temp. */
+bool weave_is_placed(const weaver *, const isa_mem *, unsigned *temp);
+void weave_place_end(weaver *); /* behind its last */
 /* elements.c: of masked operands */
 void weave_save_elements(weaver *, uint32_t insn); /* before its first snippet */
 weave_val weave_element_ea(weaver *, const snippet *, unsigned hint);
@@ -247,6 +256,7 @@ typedef struct weave_spot {
     isa_regs locked;
     uint32_t temps, at;
     bool after;
+    uint8_t placed;
     cfg_need need, living;
 } weave_spot;
 weave_spot weave_spot_of(const weaver *);

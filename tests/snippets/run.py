@@ -71,6 +71,7 @@ ROWS = [
 # Assignments change what the program does, the same way under both engines.
 CHANGES = [
     ("global_set", "count", "if (deep == 512) { seen += 1000; first.corners[0] = 0.25; }"),
+    ("stores_moved", "coun?:stores", "static long there; if ($ea == (unsigned long)&seen) $ea = (unsigned long)&there;"),
     ("member_set", "area", "((struct figure *)f)->corners[corner & 3] *= 2"),
 ]
 

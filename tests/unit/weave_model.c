@@ -196,6 +196,16 @@ static const snippet *gen_set_reg(void)
     return s;
 }
 
+/* An operand stays where it is, but the instruction is written anew. */
+static const snippet *gen_set_ea(const weave_insn *insn, bool after)
+{
+    isa_mem mem[ISA_MAX_MEM];
+    int n = isa_x86_64.memory(&insn->in, mem);
+    if (n == 0 || after) return gen_set_reg();
+    uint32_t k = any((unsigned)n);
+    return local_node(SNIPPET_SET_EA, k, local_node(SNIPPET_EA, k, NULL, NULL), NULL);
+}
+
 const snippet *gen_value(const weave_insn *insn, bool after, unsigned depth)
 {
     snippet *s;
@@ -248,9 +258,11 @@ static const snippet *gen_loop(const weave_insn *insn, bool after)
 const snippet *gen_snippet(const weave_insn *insn, bool after, unsigned depth)
 {
     snippet *s;
-    switch (any(11)) {
+    switch (any(13)) {
     case 9: return gen_let(insn, after, depth, true);
     case 10: return gen_set_reg();
+    case 11:
+    case 12: return gen_set_ea(insn, after);
     case 0:
     case 1:
         s = node(SNIPPET_COUNT);
@@ -431,7 +443,8 @@ uint64_t model_run(const snippet *s, const weave_insn *insn, const machine *befo
     case SNIPPET_LET: model_locals[s->index] = RUN(s->a); return RUN(s->b);
     case SNIPPET_LOCAL: return model_locals[s->index];
     case SNIPPET_SET_LOCAL: model_locals[s->index] = RUN(s->a); return 0;
-    case SNIPPET_SET_REG: RUN(s->a); return 0;
+    case SNIPPET_SET_REG:
+    case SNIPPET_SET_EA: RUN(s->a); return 0;
     case SNIPPET_COUNT:
         a = RUN(s->a);
         model_effects.counters[s->index] += a;

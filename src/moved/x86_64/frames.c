@@ -20,10 +20,10 @@ void moved_frame_set(run_frame *f, const weave_context *c)
     f->mc.gregs[REG_RIP] = (greg_t)c->pc;
 }
 
-/* The register that a segmented address has been made of. */
+/* The registers that addresses of string instructions have been made of. */
 void moved_park_otherwise(const run_thread *t, weave_context *c, isa_regs spilled)
 {
-    if (spilled & WEAVE_AHEAD) c->gpr[RUN_RSI] += t->frame.app_gs_base;
+    if (spilled & WEAVE_AHEAD) c->gpr[RUN_RSI] += t->frame.ahead[0], c->gpr[RUN_RDI] += t->frame.ahead[1];
 }
 
 size_t moved_vector_bytes(const uint8_t *state)

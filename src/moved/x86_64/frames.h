@@ -3,7 +3,7 @@
 #define INL_MOVED_X86_64_FRAMES_H
 
 /* Left free below a signal's frame for its way down; 8 more than a multiple of 16. */
-#define MOVED_FRAME_RESERVE 1224
+#define MOVED_FRAME_RESERVE 1240
 
 #ifndef __ASSEMBLER__
 #include "run/x86_64/sigframe.h"
@@ -15,7 +15,8 @@
 enum {
     MOVED_FRAME_HEAD = RUN_FRAME_INFO,       /* what of a frame is looked at on the way back */
     MOVED_FRAME_MOVED = RUN_FRAME_SIZE + 64, /* of one that moves down, besides what is kept */
-    MOVED_KEPT_MORE = 128,                   /* of a thread's frame, besides its slots */
+    MOVED_KEPT_ELEMENTS = 128,               /* of a thread's frame, besides its slots, */
+    MOVED_KEPT_MORE = 128 + 16,              /* and how far string instructions are ahead */
     MOVED_NUMBER_SLOT = 11,                  /* of a register that a system call destroys */
     MOVED_FIRST_FLAGS = 0x202,
 };
@@ -26,11 +27,13 @@ void moved_restorer(void);
 
 static inline void moved_keep_more(const weave_frame *f, uint8_t *more)
 {
-    memcpy(more, f->element_mask, MOVED_KEPT_MORE);
+    memcpy(more, f->element_mask, MOVED_KEPT_ELEMENTS);
+    memcpy(more + MOVED_KEPT_ELEMENTS, f->ahead, sizeof f->ahead);
 }
 static inline void moved_put_back_more(weave_frame *f, const uint8_t *more)
 {
-    memcpy(f->element_mask, more, MOVED_KEPT_MORE);
+    memcpy(f->element_mask, more, MOVED_KEPT_ELEMENTS);
+    memcpy(f->ahead, more + MOVED_KEPT_ELEMENTS, sizeof f->ahead);
 }
 /* The C library's disguise of an address that it saves. */
 static inline uint64_t moved_shown(uint64_t word, uint64_t guard) { return (word >> 17 | word << 47) ^ guard; }

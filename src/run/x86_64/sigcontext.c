@@ -103,7 +103,7 @@ uint64_t run_after_trap(uint64_t app)
 
 void run_uc_unspill(const run_thread *t, weave_context *c, isa_regs spilled, bool flags_saved)
 {
-    if (spilled & WEAVE_AHEAD) c->gpr[RUN_RSI] -= t->frame.app_gs_base;
+    if (spilled & WEAVE_AHEAD) c->gpr[RUN_RSI] -= t->frame.ahead[0], c->gpr[RUN_RDI] -= t->frame.ahead[1];
     for (int r = 0; r < 16; r++)
         if ((spilled & ~WEAVE_AHEAD) >> r & 1) c->gpr[r] = t->frame.slot[r];
     if (flags_saved) c->flags = run_flags_unpacked(c->flags, t->frame.flags);

@@ -65,6 +65,7 @@ typedef struct weave_frame {
     uint64_t own_cycles; /* spent in the dispatcher and below, the program's system calls excepted */
     void (*take_tool_base)(void), (*take_app_base)(void); /* of FS, likewise (bases.S) */
     uint64_t tool_base_in;                                /* 0x5c0: kept where it is taken late only */
+    uint64_t ahead[2]; /* by how much RSI and RDI are ahead of the program's: WEAVE_AHEAD */
 } weave_frame;
 
 _Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");
@@ -77,8 +78,9 @@ _Static_assert(sizeof(weave_frame) <= WEAVE_FRAME_SIZE, "frame layout");
 /* A set of general registers where many are kept: in what goes with code that was made. */
 typedef uint16_t weave_set;
 
-/* In masks of registers that wait in their slots, where RSP never is: RSI holds the program's value plus its GS
- * base (in a repeated string instruction). */
+/* In masks of registers that wait in their slots, where RSP never is: RSI and RDI hold the program's values plus what
+ * `ahead` says (in string instructions whose operands lie elsewhere than these say: GS-relative, or set by a snippet).
+ */
 #define WEAVE_AHEAD (1u << 4)
 
 #define WEAVE_OFF(field) ((int32_t)offsetof(weave_frame, field))

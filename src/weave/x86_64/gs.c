@@ -6,18 +6,13 @@
  *   - gathers and scatters: the same, done to the base that is added to the indices;
  *   - an operand that a fixed register points to (string instructions, maskmovdqu): the base is added to
  *     that register for the moment of the instruction. Its own value waits in the slot; that of one that a
- *     REP prefix counts on is told by the register itself (WEAVE_AHEAD);
+ *     REP prefix counts on is told by the register itself (WEAVE_AHEAD), which is ahead by the base;
  *   - rdgsbase, wrgsbase and loads of the selector act on the frame's copy.
  *
  * Nothing here touches the flags.
  */
 #include "weave/copy.h"
 #include "weave/x86_64/machine.h"
-
-enum {
-    LOW_REGS = WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX) | WEAVE_BIT(X86_RDX) | WEAVE_BIT(X86_RBX) | WEAVE_BIT(X86_RSI) |
-               WEAVE_BIT(X86_RDI)
-}; /* [reg] needs ModRM alone */
 
 static const char no_such_form[] = "a GS-relative operand of this form cannot be moved";
 
@@ -47,22 +42,22 @@ static unsigned put_prefixes(const isa_insn *in, unsigned end, bool rep, uint8_t
     return n;
 }
 
-static unsigned prefix_end(const isa_insn *in)
+unsigned weave_x86_prefix_end(const isa_insn *in)
 {
     unsigned at = 0;
     while (at < in->opcode_at && is_legacy_prefix(in->raw[at])) at++;
     return at;
 }
 
-/* Writes `in` with its memory operand replaced by [reg], reg being a low one, and a vector index kept. */
-static bool put_with_base(weaver *w, const isa_insn *in, unsigned reg, bool vector_index)
+bool weave_x86_put_with_base(weaver *w, const isa_insn *in, unsigned reg, bool vector_index)
 {
     uint8_t out[20];
-    unsigned at = prefix_end(in), n = put_prefixes(in, at, true, out), head = n;
+    unsigned at = weave_x86_prefix_end(in), n = put_prefixes(in, at, true, out), head = n;
     const uint8_t keep_b = vector_index ? 0x20 : 0x60; /* X extends the index */
+    const bool is_xop = x86_encoding_of(in) == X86_XOP;
     for (; at < in->modrm_at; at++) out[n++] = in->raw[at];
-    if ((out[head] & 0xf0) == 0x40) out[head] &= (uint8_t)~3;                 /* REX.X, REX.B */
-    else if (out[head] == 0xc4 || out[head] == 0x62) out[head + 1] |= keep_b; /* inverted */
+    if ((out[head] & 0xf0) == 0x40) out[head] &= (uint8_t)~3;                           /* REX.X, REX.B */
+    else if (out[head] == 0xc4 || out[head] == 0x62 || is_xop) out[head + 1] |= keep_b; /* inverted */
     uint8_t field = in->raw[in->modrm_at] & 0x38;
     out[n++] = field | (vector_index ? 4 : (uint8_t)reg);
     if (vector_index) out[n++] = (in->raw[in->modrm_at + 1] & 0xf8) | (uint8_t)reg;
@@ -71,12 +66,11 @@ static bool put_with_base(weaver *w, const isa_insn *in, unsigned reg, bool vect
     return true;
 }
 
-/* mov between rax (eax, ax, al) and an absolute address, and xlat, with the address in reg. */
-static bool put_accumulator(weaver *w, const isa_insn *in, unsigned reg)
+bool weave_x86_put_accumulator(weaver *w, const isa_insn *in, unsigned reg)
 {
     static const uint8_t opcodes[] = {0x8a, 0x8b, 0x88, 0x89};
     uint8_t out[20], op = in->raw[in->opcode_at];
-    unsigned at = prefix_end(in), n = put_prefixes(in, at, false, out);
+    unsigned at = weave_x86_prefix_end(in), n = put_prefixes(in, at, false, out);
     bool wide = (in->raw[at] & 0xf8) == 0x48, xlat = op == 0xd7;
     if (!xlat && (op & 0xfc) != 0xa0) return refuse(w, no_such_form);
     if (wide && !xlat) out[n++] = 0x48;
@@ -104,7 +98,7 @@ static bool copy_by_address(weaver *w, const isa_insn *in, const isa_mem *m, wea
 {
     bool vector_index = m->bits & ISA_MEM_VECTOR_INDEX;
     if (vector_index && m->bits & ISA_MEM_ADDR32) return refuse(w, no_such_form);
-    weave_scratch s = weave_scratch_begin(w, in, LOW_REGS, plain);
+    weave_scratch s = weave_scratch_begin(w, in, WEAVE_LOW_REGS, plain);
     if (s.reg == ISA_NO_REG) return false;
     offset_into(w, m, s.reg);
     weave_scratch t = weave_scratch_begin(w, in, WEAVE_ALL_REGS & ~WEAVE_BIT(s.reg), plain);
@@ -113,15 +107,16 @@ static bool copy_by_address(weaver *w, const isa_insn *in, const isa_mem *m, wea
     x86_lea(w->c, s.reg, x86_indexed(s.reg, t.reg, 1, 0));
     weave_scratch_end(w, t);
     weave_scratch_mark(w, entry, s);
-    bool done = in->modrm_at ? put_with_base(w, in, s.reg, vector_index) : put_accumulator(w, in, s.reg);
+    bool done = in->modrm_at ? weave_x86_put_with_base(w, in, s.reg, vector_index)
+                             : weave_x86_put_accumulator(w, in, s.reg);
     weave_scratch_end(w, s);
     return done;
 }
 
-static void put_without_segment(weaver *w, const isa_insn *in)
+void weave_x86_put_without_segment(weaver *w, const isa_insn *in)
 {
     uint8_t out[20];
-    unsigned at = prefix_end(in), n = put_prefixes(in, at, true, out);
+    unsigned at = weave_x86_prefix_end(in), n = put_prefixes(in, at, true, out);
     for (; at < in->len; at++) out[n++] = in->raw[at];
     x86_bytes(w->c, out, n);
 }
@@ -147,11 +142,16 @@ static bool copy_by_register(weaver *w, const isa_insn *in, const isa_mem *m, we
     if (t.reg == ISA_NO_REG) return false;
     w->run->isa->effects(in, &fx);
     load_base(w, t.reg);
-    if (!rep) x86_store(w->c, 8, weave_slot_addr(reg), reg);
+    if (rep) {
+        x86_store(w->c, 8, x86_gs(WEAVE_OFF(ahead[0])), t.reg);
+        x86_store_imm(w->c, 8, x86_gs(WEAVE_OFF(ahead[1])), 0);
+    } else {
+        x86_store(w->c, 8, weave_slot_addr(reg), reg);
+    }
     x86_lea(w->c, reg, x86_indexed(reg, t.reg, 1, 0));
     weave_scratch_mark(w, entry, t);
     entry->spilled |= rep ? WEAVE_AHEAD : WEAVE_BIT(reg);
-    put_without_segment(w, in);
+    weave_x86_put_without_segment(w, in);
     if (fx.writes >> reg & 1) subtract_base(w, reg, t.reg);
     else x86_load(w->c, 8, reg, weave_slot_addr(reg));
     weave_scratch_end(w, t);

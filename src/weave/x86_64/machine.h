@@ -50,6 +50,19 @@ void weave_x86_save_masks(weaver *, const isa_insn *, const isa_mem *);
 weave_val weave_x86_element_index(weaver *, const isa_mem *, unsigned element);
 int weave_x86_element_condition(weaver *, const isa_mem *, unsigned element);
 int weave_x86_copy_special(weaver *, const isa_insn *, weave_map_entry *, bool plain);
+/* gs.c, for place.c too: where the prefixes end that are neither REX nor a part of the opcode; */
+unsigned weave_x86_prefix_end(const isa_insn *);
+/* writes `in` with its memory operand replaced by [reg], reg being one of WEAVE_LOW_REGS, and a vector index kept; */
+bool weave_x86_put_with_base(weaver *, const isa_insn *, unsigned reg, bool vector_index);
+/* likewise mov between rax (eax, ax, al) and an absolute address, and xlat; */
+bool weave_x86_put_accumulator(weaver *, const isa_insn *, unsigned reg);
+void weave_x86_put_without_segment(weaver *, const isa_insn *);
+enum { /* [reg] needs ModRM alone */
+       WEAVE_LOW_REGS = WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX) | WEAVE_BIT(X86_RDX) | WEAVE_BIT(X86_RBX) |
+                        WEAVE_BIT(X86_RSI) | WEAVE_BIT(X86_RDI)
+};
+const char *weave_x86_placeable(const isa_insn *, const isa_mem *, unsigned *place);
+bool weave_x86_copy_placed(weaver *, const isa_insn *, weave_map_entry *, unsigned places, bool plain);
 
 void weave_x86_note_routine(weave_routine *, const isa_insn *, const isa_effects *);
 void weave_x86_form(const isa_insn *, struct weave_form *);
