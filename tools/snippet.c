@@ -93,7 +93,7 @@ static void report_json(void)
     inlay_json_uint("places", found->places);
     inlay_json_begin("variables", '[');
     for (row *r = found->rows; r; r = r->next) {
-        text_value(&r->v, r->v.at, text, sizeof text);
+        inlay_scope_static_text(&r->v, r->v.at, text, sizeof text);
         inlay_json_begin(NULL, '{');
         inlay_json_string("procedure", r->proc);
         inlay_json_string("name", r->v.name);
@@ -117,7 +117,7 @@ static void report(int status, void *arg)
     fprintf(inlay_out(), "%s: code at %" PRIu64 " places, refused at %" PRIu64 "\n", inlay_program(), found->places,
             found->refused);
     for (row *r = found->rows; r; r = r->next) {
-        text_value(&r->v, r->v.at, text, sizeof text);
+        inlay_scope_static_text(&r->v, r->v.at, text, sizeof text);
         fprintf(inlay_out(), "%s: %s = %s\n", r->proc, r->v.name, text);
     }
 }

@@ -267,38 +267,3 @@ const char *text_code_why_none(const text_code *t, inlay_process *process, char 
              why);
     return out;
 }
-
-/* --- values --- */
-
-static uint64_t integer_of(const inlay_scope_static *v, const void *at)
-{
-    uint64_t bits = 0;
-    memcpy(&bits, at, v->size < 8 ? v->size : 8);
-    unsigned gone = v->size < 8 ? 64 - 8 * (unsigned)v->size : 0;
-    return v->format == 'i' ? (uint64_t)((int64_t)(bits << gone) >> gone) : bits;
-}
-
-static double real_of(const inlay_scope_static *v, const void *at)
-{
-    float f;
-    double d;
-    memcpy(&f, at, sizeof f);
-    if (v->size == 4) return f;
-    memcpy(&d, at, sizeof d);
-    return d;
-}
-
-void text_value(const inlay_scope_static *v, const void *at, char *out, size_t size)
-{
-    switch (v->format) {
-    case 'i': snprintf(out, size, "%" PRId64, (int64_t)integer_of(v, at)); return;
-    case 'u': snprintf(out, size, "%" PRIu64, integer_of(v, at)); return;
-    case 'p': snprintf(out, size, "%#" PRIx64, integer_of(v, at)); return;
-    case 'f': snprintf(out, size, "%.17g", real_of(v, at)); return;
-    default: break;
-    }
-    size_t n = 0; /* others: their bytes */
-    for (size_t i = 0; i < v->size && n + 4 < size; i++)
-        n += (size_t)snprintf(out + n, size - n, "%02x ", ((const uint8_t *)at)[i]);
-    if (n) out[n - 1] = 0;
-}

@@ -56,9 +56,6 @@ bool text_code_means(const text_code *, inlay_proc *); /* by its name */
 /* Where no point was found: what is known of the name, to go on with in a message: ": ...", "; near it are ...", "". */
 const char *text_code_why_none(const text_code *, inlay_process *, char *out, size_t size);
 
-/* A variable's value, that lies at `at`, as text. */
-void text_value(const inlay_scope_static *, const void *at, char *out, size_t size);
-
 /* --- text_lines.c --- */
 
 enum { TEXT_LINE = 512 };

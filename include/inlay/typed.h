@@ -37,6 +37,11 @@ inlay_scope *inlay_scope_at_exit(inlay_scope *);
 /* A routine of the tool: "void note(long value, const char *text)", "double f(float, int)". Of several with one name a
  * call is one of that whose parameters suit the arguments best. */
 bool inlay_scope_routine(inlay_scope *, const char *prototype, void (*routine)(void));
+/* One that gets the text of an object: of a structure, a union, or an array that is no text: {x = 1, kind = RED}. A
+ * call of `name` with such an argument alone is one of it. Of what lies in memory 1024 bytes are told at most, "..."
+ * behind them; pointers are told as addresses, strings of C++ and Rust that are no part of something else as "text".
+ * The text holds during the call. */
+bool inlay_scope_text_routine(inlay_scope *, const char *name, void (*routine)(const char *text));
 /* A variable in the tool's memory (static, or from inlay_alloc): its name and type, as text: "long", "int [16]". */
 bool inlay_scope_variable(inlay_scope *, const char *name, const char *type, void *at);
 /* The code of a text. NULL: it is wrong; the error begins with the column. */
@@ -58,6 +63,8 @@ typedef struct inlay_scope_static {
     char format;
     const char *layout; /* what is where in it, as docs/trace-format.md tells it; NULL: a plain number or pointer */
 } inlay_scope_static;
+/* The value of such a one, whose bytes are at `at`, as people read it: by its format; by its layout; else its bytes. */
+void inlay_scope_static_text(const inlay_scope_static *, const void *at, char *out, size_t room);
 void inlay_scope_statics(inlay_scope *, void (*each)(const inlay_scope_static *, void *arg), void *arg);
 
 /* Variables that debug information tells of, one after the other, for who does not know their names. */

@@ -49,6 +49,17 @@ const snippet *typed_routine(snippet_maker *m, void (*fn)(void), const image_cty
     return s;
 }
 
+enum { TAKES_TEXT = 1 }; /* `index` of a routine */
+
+const snippet *typed_text_routine(snippet_maker *m, void (*fn)(void), const image_ctype *type, const snippet *others)
+{
+    snippet *s = (snippet *)typed_routine(m, fn, type, others);
+    if (s) s->index = TAKES_TEXT;
+    return s;
+}
+
+bool typed_takes_text(const snippet *s) { return s->role == TYPED_ROUTINE && s->index == TAKES_TEXT; }
+
 const image_ctype *typed_type(const snippet *s) { return s->type ? s->type : image_ctype_int(8, true); }
 
 static const image_ctype *made_type(snippet_maker *m, image_ctype t)

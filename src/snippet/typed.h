@@ -49,6 +49,8 @@ typedef struct snippet_maker {
      * Arguments of such types are objects; their addresses may be computed more than once. */
     const snippet *(*procedure)(struct snippet_maker *, const image_ctype *, const snippet *address, unsigned count,
                                 const snippet *const *arguments);
+    /* The argument of a routine that takes texts (typed_text_routine): of the object. NULL: there can be none. */
+    const snippet *(*text)(struct snippet_maker *, const snippet *object);
     void *arg;
     unsigned rooms; /* procedure's own: how far it has come in the room for what is given as a whole */
     char why[300];  /* the first error */
@@ -63,6 +65,9 @@ snippet *typed_node(snippet_maker *, snippet_kind, const image_ctype *, const sn
 const snippet *typed_constant(snippet_maker *, const image_ctype *, uint64_t value);
 const snippet *typed_real(snippet_maker *, double value);
 const snippet *typed_routine(snippet_maker *, void (*fn)(void), const image_ctype *, const snippet *others);
+/* One that takes the text of any object (its type has no parameters). */
+const snippet *typed_text_routine(snippet_maker *, void (*fn)(void), const image_ctype *, const snippet *others);
+bool typed_takes_text(const snippet *routine);
 /* 64 bits of which the low ones are a value of an integer or pointer type, whatever the others are. */
 const snippet *typed_as(snippet_maker *, const image_ctype *, const snippet *raw);
 const snippet *typed_object(snippet_maker *, const image_ctype *, const snippet *address);

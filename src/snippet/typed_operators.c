@@ -289,6 +289,18 @@ static const snippet *call_routine(snippet_maker *m, const snippet *routine, uns
     return typed_from_memory(m, f->of, call);
 }
 
+static const snippet *call_with_text(snippet_maker *m, const snippet *routine, unsigned count,
+                                     const snippet *const *arguments)
+{
+    if (count != 1 || !m->text) return typed_refuse(m, "the routine takes one object");
+    if (!arguments[0]) return NULL;
+    if (!typed_is_object(arguments[0])) return typed_refuse(m, "the routine takes variables, not values");
+    const snippet **args = m->alloc(m->arg, sizeof *args);
+    if (!args) return typed_refuse(m, "out of memory");
+    args[0] = m->text(m, arguments[0]);
+    return args[0] ? call_routine(m, routine, count, args) : NULL;
+}
+
 /* Where objects lie that are passed as a whole is computed once, beforehand. How many such there are. */
 static unsigned keep_addresses(snippet_maker *m, const snippet *address, unsigned count, const snippet **args,
                                uint32_t *numbers, const snippet **addresses)
@@ -343,6 +355,7 @@ const snippet *typed_call(snippet_maker *m, const snippet *routine, unsigned cou
 {
     if (!routine) return NULL;
     if (routine->role == TYPED_ROUTINE) routine = typed_suiting(routine, count, arguments);
+    if (typed_takes_text(routine)) return call_with_text(m, routine, count, arguments);
     const image_ctype *f = typed_type(routine);
     const snippet *address = routine->kind == SNIPPET_LOAD && routine->role == TYPED_OBJECT ? routine->a : NULL;
     if (f->kind == IMAGE_CTYPE_POINTER && f->of->kind == IMAGE_CTYPE_FUNCTION) {

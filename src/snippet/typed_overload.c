@@ -35,8 +35,17 @@ static unsigned cost_of(const image_ctype *to, const snippet *argument)
     return to->of->kind == IMAGE_CTYPE_VOID ? OTHER_SIGN : NOT_AT_ALL;
 }
 
+/* What has no value of its own; of an array its elements are told, but for text. */
+static bool is_told(const snippet *argument)
+{
+    const image_ctype *t = typed_type(argument);
+    bool whole = t->kind == IMAGE_CTYPE_STRUCT || t->kind == IMAGE_CTYPE_UNION;
+    return typed_is_object(argument) && (whole || (t->kind == IMAGE_CTYPE_ARRAY && !is_byte(t->of)));
+}
+
 static unsigned cost(const snippet *routine, unsigned count, const snippet *const *arguments)
 {
+    if (typed_takes_text(routine)) return count == 1 && arguments[0] && is_told(arguments[0]) ? SUITS : NOT_AT_ALL + 1;
     const image_member *parameters;
     size_t n = image_ctype_members(typed_type(routine), &parameters);
     unsigned sum = n > count || (n < count && !typed_type(routine)->variadic) ? NOT_AT_ALL : 0;

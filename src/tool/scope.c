@@ -20,6 +20,7 @@ static inlay_scope *new_scope(inlay_image *image, uint64_t address, struct scope
     s->address = s->whole ? 0 : address - image->bias;
     s->maker.alloc = alloc;
     s->maker.procedure = tool_call_make;
+    s->maker.text = scope_text_of;
     return s;
 }
 
@@ -141,7 +142,7 @@ static char *carried(const char *text)
 }
 
 /* What is no plain number and no plain pointer. NULL: it is, or leads to what is not known, or there is no room. */
-static const char *layout_of(const image_ctype *t)
+const char *scope_layout(const image_ctype *t)
 {
     enum { ROOM = 2000 };
     char text[ROOM];
@@ -159,7 +160,7 @@ static bool describe(const char *its_name, const image_ctype *t, void *at, inlay
     char text[200];
     const char *type = carried(image_ctype_text(t, text, sizeof text)), *name = carried(its_name);
     if (!type || !name) return false;
-    *out = (inlay_scope_static){name, type, at, t->size, format_of(t), layout_of(t)};
+    *out = (inlay_scope_static){name, type, at, t->size, format_of(t), scope_layout(t)};
     return true;
 }
 

@@ -62,6 +62,11 @@ bool typed_is_place(const char *name);
 
 /* typed_layout.c: NULL: it finds no room. Returns out. */
 const char *typed_layout(const image_ctype *, char *out, size_t room);
+/* scope.c: the same in memory that travels, of what is no plain number or pointer. NULL: it is one, or there is none.
+ */
+const char *scope_layout(const image_ctype *);
+/* typed_told.c: the text of an object, as an expression: snippet_maker's `text`. */
+const snippet *scope_text_of(snippet_maker *, const snippet *object);
 
 /* scope_tls.c */
 const snippet *scope_tls(inlay_scope *, const inlay_image *, const image_variable *);

@@ -29,7 +29,7 @@ typedef struct trace_image {
 typedef struct trace_proc {
     const char *name, *shown; /* as the symbol is; as people write it */
     const char *why;          /* TRACE_REFUSED */
-    const char *types;        /* of arguments and result (trace/layout.h); NULL: nothing is told */
+    const char *types;        /* of arguments and result (docs/trace-format.md); NULL: nothing is told */
     const trace_image *image;
     uint64_t address, size;
     inlay_trace_how how;

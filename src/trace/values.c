@@ -1,6 +1,6 @@
 /* Arguments and results as text. */
 #include "trace/calls.h"
-#include "trace/layout.h"
+#include "base/layout_text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -130,11 +130,26 @@ static const inlay_trace_record *put_words(text *t, const inlay_trace_record *v)
     return v;
 }
 
+/* The layout of an argument, from 1, or of the result, 0, in what is told of a procedure (NULL: nothing is): "1 b1\n2
+ * E4[...]\n". It ends with the line. NULL: there is none. */
+static const char *layout_of(const char *types, unsigned wanted)
+{
+    for (const char *at = types; at && *at;) {
+        char *end;
+        unsigned long its = strtoul(at, &end, 10);
+        if (end == at || *end != ' ') return NULL;
+        if (its == wanted) return end + 1;
+        at = strchr(end, '\n');
+        if (at) at++;
+    }
+    return NULL;
+}
+
 const char *trace_value_layout(const trace_calls *c, const inlay_trace_record *v)
 {
     unsigned form = trace_value_form(v);
     if (form != 'w' && form != 'd' && form != 'u') return NULL;
-    return trace_layout_of(c->s->procs.items[v->what - 1].types, trace_value_number(v));
+    return layout_of(c->s->procs.items[v->what - 1].types, trace_value_number(v));
 }
 
 /* By its layout. NULL: it has none, or one that makes no sense. */
@@ -149,7 +164,7 @@ static const inlay_trace_record *put_typed(text *t, const trace_calls *c, const 
         if (n + size <= sizeof bytes) memcpy(bytes + n, &v->when, size), n += size;
         last = !(v->stack & INLAY_TRACE_GOES_ON) || trace_value_form(v + 1) != 'w';
     }
-    size_t used = n && t->used < t->size ? trace_layout_text(layout, bytes, n, t->out + t->used, t->size - t->used) : 0;
+    size_t used = n && t->used < t->size ? inl_layout_text(layout, bytes, n, t->out + t->used, t->size - t->used) : 0;
     t->used += used;
     return used ? v : NULL;
 }

@@ -197,6 +197,54 @@ def check_prints(args):
                 raise Failure(f"{lines} are written, not {wanted}")
 
 
+OBJECTS = """
+    #include <string>
+    struct two { int a; double b; };
+    struct ints { long x; short y; unsigned z : 5, w : 11; };
+    enum colour { red, green = 7 };
+    union either { int i; unsigned char c[4]; };
+    struct all { std::string name; two t[3]; char s[8]; bool ok; colour c; either e; };
+    static int many[20];
+    __attribute__((noinline)) double given(two t, ints i, all *d) { many[t.a]++; return t.a + t.b + i.x + i.z + d->e.i; }
+    int main() {
+        static all d = {"said \\"so\\"", {{1, 2.5}}, "abc", true, green, {3}};
+        double s = 0;
+        for (int i = 0; i < 3; i++) s += given({i, 0.5}, {-7, 9, 3, 1000}, &d);
+        return s != 1.5; }
+    """
+OBJECTS_CODE = ("print(t); print(i); print(d->t); print(d->name); print(d->s); print(d->e); print(many); print(*(struct two *)8); "
+                "print(t.a); static two kept; kept = t;")
+
+
+def check_objects(args):
+    """Structures, arrays and strings are told as people read them, from memory and from registers, under each engine."""
+    wanted = []
+    for i in range(3):
+        many = ["1"] * i + ["0"] * (16 - i)
+        wanted += [f"{{a = {i}, b = 0.5}}", "{x = -7, y = 9, z = 3, w = 1000}",
+                   "{{a = 1, b = 2.5}, {a = 0, b = 0}, {a = 0, b = 0}}", r'"said \"so\""', "abc", "{i = 3, c = {3, 0, 0, 0}}",
+                   "{" + ", ".join(many) + ", ...}", "(unreadable)", str(i)]
+    inlay = os.path.join(args.build, "inlay")
+    with tempfile.TemporaryDirectory(prefix="inlay-snippets-") as scratch:
+        source, program, out, written = (os.path.join(scratch, name) for name in ("objects.cc", "objects", "out", "written"))
+        with open(source, "w", encoding="ascii") as f:
+            f.write(OBJECTS)
+        steps = [["g++", "-g", "-O1", "-fno-ipa-sra", source, "-o", program],
+                 [inlay, "snippet", "-o", out, "given", OBJECTS_CODE, "--", program],
+                 [inlay, "run", "--engine=live", "-o", out + "2", "snippet", "--at=given", f"--code={OBJECTS_CODE}", "--", program],
+                 [inlay, "rewrite", "snippet", "--at=given", f"--code={OBJECTS_CODE}", "--result", out + "3", program, "-o", written],
+                 [written]]
+        for step in steps:
+            done = run(step)
+            if done.returncode:
+                raise Failure(f"{step}: {done.stderr.decode(errors='replace')[-600:]}")
+        for file in (out, out + "2", out + "3"):
+            with open(file, encoding="utf-8") as f:
+                lines = f.read().splitlines()
+            if lines[:len(wanted)] != wanted or not lines[-1].endswith(": kept = {a = 2, b = 0.5}"):
+                raise Failure(f"{lines} are written, not {wanted}")
+
+
 def check_forms(args):
     """The functions of typed.h make what texts do."""
     here = os.path.dirname(os.path.abspath(__file__))
@@ -254,7 +302,7 @@ def main():
     failed = passed = 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         todo = {}
-        for title, function in (("prints", check_prints), ("forms", check_forms), ("blame", check_blame)):
+        for title, function in (("prints", check_prints), ("objects", check_objects), ("forms", check_forms), ("blame", check_blame)):
             if any(fnmatch.fnmatch(title, p) for p in args.only.split(",")):
                 todo[pool.submit(function, args)] = title
         for title, *rest in cases(args):

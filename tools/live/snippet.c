@@ -210,7 +210,7 @@ static void report_text(const program *p)
     printf(": code at %llu places, refused at %llu\n", (unsigned long long)p->places, (unsigned long long)p->refused);
     for (const row *r = rows; r < rows + row_count; r++) {
         if (r->program != (unsigned)(p - programs)) continue;
-        text_value(&r->v, r->value, text, sizeof text);
+        inlay_scope_static_text(&r->v, r->value, text, sizeof text);
         printf("%s: %s = %s\n", r->where, r->v.name, text);
     }
 }
@@ -226,7 +226,7 @@ static void report_json(const program *p)
     inlay_json_begin("variables", '[');
     for (const row *r = rows; r < rows + row_count; r++) {
         if (r->program != (unsigned)(p - programs)) continue;
-        text_value(&r->v, r->value, text, sizeof text);
+        inlay_scope_static_text(&r->v, r->value, text, sizeof text);
         inlay_json_begin(NULL, '{');
         inlay_json_string("procedure", r->where);
         inlay_json_string("name", r->v.name);

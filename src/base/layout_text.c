@@ -1,7 +1,7 @@
-/* Values of types that the recording tells of (docs/trace-format.md): {a = 8, kind = RED}, true, &{x = 1}.
+/* Values by layouts (docs/trace-format.md): {a = 8, kind = RED}, true, &{x = 1}.
  *
  * A layout is any text that a file holds, and bytes may be fewer than it speaks of: what is not there is "...". */
-#include "trace/layout.h"
+#include "base/layout_text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -323,7 +323,7 @@ static void put_type(printer *p, uint64_t offset)
     p->depth--;
 }
 
-size_t trace_layout_text(const char *layout, const uint8_t *bytes, size_t size, char *out, size_t room)
+size_t inl_layout_text(const char *layout, const uint8_t *bytes, size_t size, char *out, size_t room)
 {
     printer p = {.at = layout, .bytes = bytes, .size = size, .out = out, .room = room};
     if (!room) return 0;
@@ -332,18 +332,4 @@ size_t trace_layout_text(const char *layout, const uint8_t *bytes, size_t size, 
     bool whole = !p.bad && (*p.at == 0 || *p.at == '\n');
     if (!whole) out[0] = 0;
     return whole ? p.used : 0;
-}
-
-/* "1 b1\n2 E4[...]\n" */
-const char *trace_layout_of(const char *types, unsigned wanted)
-{
-    for (const char *at = types; at && *at;) {
-        char *end;
-        unsigned long its = strtoul(at, &end, 10);
-        if (end == at || *end != ' ') return NULL;
-        if (its == wanted) return end + 1;
-        at = strchr(end, '\n');
-        if (at) at++;
-    }
-    return NULL;
 }
