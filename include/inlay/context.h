@@ -31,6 +31,16 @@ extern "C" {
  * on AArch64 yet, where it ends the program with a message. */
 void inlay_resume(const inlay_context *) __attribute__((noreturn));
 
+/* A register of the context by its full name (reg.h): whole general ones and their parts, the pc, flags, single ones
+ * too, bases of segments, vectors, masks, x87, MXCSR. Its bytes to `out`, and how many: (inlay_reg_bits(reg) + 7) / 8.
+ * 0: that is more than `room`, or the context does not have it, as vectors where they were not saved, or are another
+ * process's (event.h). */
+size_t inlay_context_get(const inlay_context *, inlay_reg, void *out, size_t room);
+/* Sets it in a copy, for inlay_resume and inlay_signal_resume; `size` as above. 32 bits of a general register clear the
+ * rest, other parts leave it (a vector's on AArch64 clear it). Vectors are set where `xsave` leads to, which copies
+ * share. False: not had, or another size. */
+bool inlay_context_set(inlay_context *, inlay_reg, const void *value, size_t size);
+
 /* The calling thread's registers where no routine is given them: in a callback of system calls those of the call; in a
  * routine that stands in for a procedure (wrap.h) those that its caller has, at the call until the original has been
  * called, and behind it since. `pc` lies in the instruction that makes the call. From there inlay_process_stack walks

@@ -55,7 +55,8 @@ def main():
     with driver.Results("resume", options) as results:
         tool, example, report, new = (f"{results.folder}/{n}" for n in ("resume_tool", "replace", "report", "new"))
         ender = f"{results.folder}/end_tool"
-        for source, to in ((f"{HERE}/resume_tool.c", tool), (f"{HERE}/end_tool.c", ender), (f"{ROOT}/examples/replace.c", example)):
+        for source, to in ((f"{HERE}/resume_tool.c", tool), (f"{HERE}/end_tool.c", ender), (f"{ROOT}/examples/replace.c", example),
+                           (f"{HERE}/context_tool.c", f"{results.folder}/context_tool")):
             made = driver.run([inlay, "cc", "-Wall", "-Wextra", "-Werror", "-O2", source, "-o", to], LIMIT)
             results.count(f"compile {os.path.basename(to)}", driver.as_lines(made.stderr)[-6:] if made.status else [])
         run = [inlay, "run", tool, "--image=resumed", "-o", report, "--", sample]
@@ -132,6 +133,28 @@ def main():
                 if (done.status, status, int(met), int(executed)) != (9, "0x900", limit, limit - 1):
                     raise Failed(f"limit {limit}: status {done.status}", read(report), *driver.as_lines(done.stderr)[:4])
 
+        def registers(way):
+            """By their names, got from contexts and set in copies."""
+            source, program, looker = (f"{results.folder}/{n}" for n in ("context_program.c", "context_program", "context_tool"))
+            with open(f"{HERE}/context_program.c", encoding="ascii") as f, open(source, "w", encoding="ascii") as to:
+                to.write(f.read())
+            if driver.build("dynamic", source, program, "-O1"):
+                raise Failed("context_program.c")
+            native = driver.run([program], LIMIT).stdout.decode().splitlines()
+            with open("/proc/cpuinfo", encoding="ascii") as f:
+                avx = " avx2 " in f.read()
+            wanted = [f"{n}: {'other' if (change := n % 3 == 1 or (n % 3 == 2 and avx)) else 'same'} {16 * n + 1 + change}, "
+                      f"{'other' if n % 3 == 2 and avx else 'same'}" for n in range(16)]
+            wanted += ["2.500 3.142 0x37f 0x1f80", *(["0x1234 49 99 97 98"] if len(native) == 18 else [])]
+            if way == "rewrite":
+                driver.rewrite(inlay, [looker, program, "-o", new], LIMIT)
+                check([new], "".join(f"{x}\n" for x in wanted), {"INLAY_OUT": report})
+            else:
+                check([inlay, "run", f"--engine={way}", looker, "--image=context_program", "-o", report, "--", program],
+                      "".join(f"{x}\n" for x in wanted))
+            if read(report) != "2 times, 0 wrong, status 0, many right\n":
+                raise Failed(read(report))
+
         def misused():
             done = driver.run([inlay, "run", tool, "--wrong", "--", sample], LIMIT)
             if done.status != 1 or b"analysis routines" not in done.stderr or done.stdout:
@@ -148,6 +171,8 @@ def main():
             results.check(f"ended {engine}", lambda e=engine: ended(e, False))
             results.check(f"ended {engine} threads", lambda e=engine: ended(e, True))
         results.check("ended anywhere", ended_anywhere)
+        for engine in ("jit", "rewrite", "live"):
+            results.check(f"registers {engine}", lambda e=engine: registers(e))
         results.check("misused", misused)
     return results.status
 
