@@ -104,6 +104,9 @@ static const char *name_of(const cfg_proc *q, char made[32])
 static bool matches(const request *r, const cfg_proc *q)
 {
     char made[32];
+    image_place place;
+    if (r->pattern && image_place_read(r->pattern, &place))
+        return !place.image[0] && image_place_has(&place, q->addr, q->size);
     return r->pattern && image_name_matches(name_of(q, made), r->pattern);
 }
 

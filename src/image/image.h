@@ -338,6 +338,15 @@ const char *image_demangle(const char *name, char *out, size_t size);
 bool image_name_is(const char *name, bool (*is)(const char *form, const void *arg), const void *arg);
 /* Is that, in one of these forms, the pattern (*, ?, []), or like it? */
 bool image_name_matches(const char *name, const char *pattern);
+/* Instead of a name: addresses in a file, "0x11b9", "0x11b9-0x13ff", "libc.so.6:0x2a1c0" (places.c). */
+typedef struct image_place {
+    char image[256]; /* "": the program */
+    uint64_t low, high;
+    bool is_range;
+} image_place;
+bool image_place_read(const char *pattern, image_place *); /* false: it is a name */
+bool image_place_is_in(const image_place *, const char *path, const char *name, bool is_program);
+bool image_place_has(const image_place *, uint64_t low, uint64_t size); /* the procedure there */
 /* Of a name in such a form the last component ("push_back"), which the mangled one has in it as well; "": none that
  * could be told. In `out`, or in a part of it. */
 const char *image_name_last(const char *name, char *out, size_t size);

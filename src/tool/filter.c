@@ -30,22 +30,30 @@ bool tool_filter_follows(const char *path)
     return o->follow.count == 0;
 }
 
-static bool any_matches(const tool_globs *g, const char *name, const char *const *aliases)
+/* By its name, one of its other names, or its address. */
+static bool is_meant(const char *pattern, const inlay_image *i, const image_proc *p)
+{
+    image_place place;
+    if (image_place_read(pattern, &place))
+        return image_place_is_in(&place, i->path, i->name, i->is_main) && image_place_has(&place, p->addr, p->size);
+    bool hit = image_name_matches(p->name, pattern);
+    for (const char *const *a = p->aliases; a && *a && !hit; a++) hit = image_name_matches(*a, pattern);
+    return hit;
+}
+
+static bool any_matches(const tool_globs *g, const inlay_image *image, const image_proc *p)
 {
     bool any = false;
-    for (unsigned i = 0; i < g->count; i++) {
-        bool hit = image_name_matches(name, g->items[i].pattern);
-        for (const char *const *a = aliases; a && *a && !hit; a++) hit = image_name_matches(*a, g->items[i].pattern);
-        if (hit) any = g->items[i].hit = true;
-    }
+    for (unsigned i = 0; i < g->count; i++)
+        if (is_meant(g->items[i].pattern, image, p)) any = g->items[i].hit = true;
     return any;
 }
 
-bool tool_proc_matches(const char *name, const char *const *aliases)
+bool tool_proc_matches(const inlay_image *i, const image_proc *p)
 {
     const tool_globs *g = &tool_now->options.procs;
-    bool any = any_matches(g, name, aliases) || g->count == 0;
-    return !any_matches(&tool_now->options.not_procs, name, aliases) && any;
+    bool any = any_matches(g, i, p) || g->count == 0;
+    return !any_matches(&tool_now->options.not_procs, i, p) && any;
 }
 
 static bool has_missed(const tool_globs *g)
@@ -61,7 +69,7 @@ static void try_procs(inlay_image *i)
     const image_proc *procs;
     image *file = i->wanted ? tool_image_file(i) : NULL;
     size_t n = file ? image_procs(file, &procs) : 0;
-    for (size_t k = 0; k < n; k++) tool_proc_matches(procs[k].name, procs[k].aliases);
+    for (size_t k = 0; k < n; k++) tool_proc_matches(i, &procs[k]);
 }
 
 /* By the option as it was given. */

@@ -54,7 +54,7 @@ static inlay_proc *proc_by_index(inlay_image *i, size_t index)
     p->high = p->low + from->size;
     p->index = index;
     p->id = i->process->next_proc++;
-    p->wanted = i->wanted && tool_proc_matches(from->name, from->aliases);
+    p->wanted = i->wanted && tool_proc_matches(i, from);
     if (heap) heap->numbers[ROOT_PROCS] = i->process->next_proc;
     return i->made[index] = p;
 }

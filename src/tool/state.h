@@ -365,7 +365,8 @@ bool tool_filter_follows(const char *path); /* a program that is exec'ed */
 bool tool_filter_images(void);              /* is there a filter? */
 bool tool_filter_procs(void);
 bool tool_image_matches(const char *path, const char *name);
-bool tool_proc_matches(const char *name, const char *const *aliases);
+struct image_proc;
+bool tool_proc_matches(const inlay_image *, const struct image_proc *);
 bool tool_address_wanted(uint64_t address); /* lock held */
 
 /* --- insns.c --- */

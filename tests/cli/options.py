@@ -155,6 +155,38 @@ class Options:
                 abs(everything - alone), abs(everything - path)) > everything // 100:
             raise Failed(f"all {everything}, main {main}, m* {both}, by name {alone}, by path {path}, another {none}")
 
+    def filters_by_address(self):
+        """The same by where a procedure lies in its file, of a program without names and of a library."""
+        program, bare, new = f"{self.samples}/figures", f"{self.folder}/bare", f"{self.folder}/bare.new"
+        nm = driver.run(["nm", program], 60).stdout.decode()
+        low, after = (int(re.search(rf"^([0-9a-f]+) T {n}$", nm, re.M)[1], 16) for n in ("area", "count"))
+        libc = os.path.realpath("/lib/x86_64-linux-gnu/libc.so.6")
+        malloc = int(re.search(r"^([0-9a-f]+) . malloc@@", driver.run(["nm", "-D", libc], 60).stdout.decode(), re.M)[1], 16)
+        driver.run(["strip", program, "-o", bare], 60)
+
+        def executed(path, *words, engine="jit"):
+            out = f"{self.folder}/report"
+            if engine == "rewrite":
+                driver.rewrite(self.inlay, ["inscount", "--format=json", *words, path, "-o", new], 60)
+                driver.run([new], 60, env=driver.ENVIRONMENT | {"INLAY_OUT": out})
+            else:
+                self.run(f"--engine={engine}", "inscount", "--format=json", *words, "-o", out, "--", path)
+            with open(out, encoding="utf-8") as f:
+                return json.load(f)["instructions"]
+
+        area = executed(program, "-F", "area")
+        both = executed(program, "-F", "area", "-F", "count")
+        rest = executed(bare, "-N", "nosuch", "--image=bare") - area
+        for path, engine, words, wanted in (
+                (program, "jit", ["-F", hex(low)], area), (bare, "jit", ["-F", hex(low + 3)], area),
+                (bare, "jit", ["-F", f"{hex(low)}-{hex(after)}"], both), (bare, "live", ["-F", f"bare:{hex(low)}"], area),
+                (bare, "rewrite", ["-F", hex(low)], area), (bare, "jit", ["-N", hex(low), "--image=bare"], rest),
+                (bare, "jit", ["-F", f"nosuch.so:{hex(low)}"], 0),
+                (program, "jit", ["-F", f"libc.so*:{hex(malloc)}"], executed(program, "-F", "malloc", "--image=libc.so*"))):
+            found = executed(path, *words, engine=engine)
+            if found != wanted or (not wanted and "nosuch" not in words[1]):
+                raise Failed(f"{engine} {words}: {found} instead of {wanted}")
+
     # --- privileges
 
     def set_uid_copy(self):
@@ -203,7 +235,7 @@ class Options:
 ROOT_ONLY = ("set_uid_program_is_refused", "set_uid_child_keeps_its_privileges", "own_set_uid_program_is_run")
 TESTS = ("output_forms", "before_the_name", "number_forms", "flags_are_taken_back", "default_flags_are_turned_off", "only_flags_have_a_no",
          "flags_take_no_value", "no_numbers", "no_addresses", "no_words", "missing_values", "ended_by_dashes",
-         "debug_forms", "manual_names_all", "filters") + ROOT_ONLY
+         "debug_forms", "manual_names_all", "filters", "filters_by_address") + ROOT_ONLY
 
 
 def main():
