@@ -1,6 +1,8 @@
 /* JSON, read and written. Strings stay as they are written, so that what comes in goes out. */
 #include "cli/json_read.h"
 
+#include <errno.h>
+#include <float.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,22 +55,47 @@ static const char *take_string(reader *r)
     return copy(r, begin, (size_t)(r->at++ - begin));
 }
 
+static size_t digits(const char *at) { return strspn(at, "0123456789"); }
+
+/* -12.5e+3: no zeros in front, digits on both sides of the point. */
+static bool is_number(const char *at)
+{
+    at += *at == '-';
+    size_t n = digits(at);
+    bool good = n == 1 || (n && *at != '0');
+    at += n;
+    if (*at == '.') {
+        n = digits(at + 1);
+        good = good && n;
+        at += 1 + n;
+    }
+    if (*at == 'e' || *at == 'E') {
+        at += 1 + (at[1] == '+' || at[1] == '-');
+        n = digits(at);
+        good = good && n;
+        at += n;
+    }
+    return good && !*at;
+}
+
+/* What no double can be is the largest one there is: other readers know no infinite numbers. */
+double json_finite(double x) { return x > DBL_MAX ? DBL_MAX : x < -DBL_MAX ? -DBL_MAX : x; }
+
 static bool take_number(reader *r, json *out)
 {
     size_t n = 0;
     while (r->at + n < r->end && r->at[n] && strchr("0123456789+-.eE", r->at[n])) n++;
     const char *text = n ? copy(r, r->at, n) : NULL;
-    if (!text) return false;
-    char *end;
-    if (strspn(text, "0123456789") == n) {
-        out->kind = JSON_UINT;
-        out->number = strtoull(text, &end, 10);
-    } else {
+    if (!text || !is_number(text)) return false;
+    errno = 0;
+    out->kind = JSON_UINT;
+    out->number = digits(text) == n ? strtoull(text, NULL, 10) : 0;
+    if (digits(text) != n || errno == ERANGE) { /* or larger than any count */
         out->kind = JSON_REAL;
-        out->real = strtod(text, &end);
+        out->real = json_finite(strtod(text, NULL));
     }
     r->at += n;
-    return !*end;
+    return true;
 }
 
 static json *take_value(reader *r);

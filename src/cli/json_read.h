@@ -1,4 +1,4 @@
-/* JSON as a tree, for reports: objects keep the order of their members, numbers their text when they are read. */
+/* JSON as a tree, for reports: objects keep the order of their members, strings the text that they are written with. */
 #ifndef INL_CLI_JSON_READ_H
 #define INL_CLI_JSON_READ_H
 
@@ -24,6 +24,7 @@ typedef struct json {
 /* The one value that the text holds; NULL: it is none, *at is where it went wrong. */
 json *json_read(inl_arena *, const char *text, size_t size, size_t *at);
 json *json_member(const json *object, const char *key); /* or NULL */
+double json_finite(double);                             /* the nearest that JSON can say */
 void json_append(json *to, json *item);
 void json_write(FILE *, const json *); /* laid out as tools' reports are */
 

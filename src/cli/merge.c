@@ -137,6 +137,8 @@ static void add_members(merge *m, json *to, json *from, bool top)
     }
 }
 
+static double number_of(const json *v) { return v->kind == JSON_REAL ? v->real : (double)v->number; }
+
 static void add(merge *m, json *to, json *from, bool top)
 {
     if (to->kind == JSON_NULL && from->kind != JSON_NULL) {
@@ -148,12 +150,16 @@ static void add(merge *m, json *to, json *from, bool top)
         return;
     }
     if (is_name(to->key)) return;
-    if (to->kind == JSON_UINT && from->kind == JSON_REAL) {
+    uint64_t sum;
+    bool overflows = to->kind == JSON_UINT && from->kind == JSON_UINT &&
+                     __builtin_add_overflow(to->number, from->number, &sum);
+    if (to->kind == JSON_UINT && (from->kind == JSON_REAL || overflows)) {
         to->kind = JSON_REAL;
         to->real = (double)to->number;
     }
     if (to->kind == JSON_UINT && from->kind == JSON_UINT) to->number += from->number;
-    else if (to->kind == JSON_REAL) to->real += from->kind == JSON_REAL ? from->real : (double)from->number;
+    else if (to->kind == JSON_REAL && (from->kind == JSON_REAL || from->kind == JSON_UINT))
+        to->real = json_finite(to->real + number_of(from));
     else if (to->kind == JSON_BOOL && from->kind == JSON_BOOL) to->truth |= from->truth;
     else if (to->kind == JSON_STRING && from->kind == JSON_STRING && top) to->text = joined(m, to->text, from->text);
     else if (to->kind == JSON_OBJECT && from->kind == JSON_OBJECT) add_members(m, to, from, false);

@@ -98,6 +98,13 @@ done
 echo '{"tool": "inscount", "program": "p", "pid": 1, "instructions": 3}' >"$scratch/sum"
 check 'merge: options behind'  0 '"instructions": 6'         sh -c '"$0" merge "$1" "$1" -o "$2" && cat "$2"' \
     "$inlay" "$scratch/sum" "$scratch/sums"
+printf '%s' '{"tool": "t", "a": 18446744073709551615, "b": 123456789012345678901234567890, "c": 1e999, "d": 1.5, "e": -2}' >"$scratch/huge"
+check 'merge: huge numbers'    0 '^3.6893488147419103e+19 2.4691357802469136e+29 1.7976931348623157e+308 3 -4$' sh -c '"$0" merge "$1" "$1" -o "$2" &&
+    /usr/bin/python3 -c "import json, sys; print(*[json.load(open(sys.argv[1]), parse_constant=int)[n] for n in \"abcde\"])" "$2"' "$inlay" "$scratch/huge" "$scratch/sums"
+for number in 01 1. .5 1e +1 1-2 -; do
+    printf '{"tool": "t", "a": %s}' "$number" >"$scratch/nonumber"
+    error "merge: $number"        1 'is no JSON report'       "$inlay" merge "$scratch/nonumber"
+done
 error 'merge: bad option'      2 'bogus'                     "$inlay" merge "$scratch/sum" --bogus
 line="$scratch/a
 line"
