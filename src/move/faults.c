@@ -9,6 +9,7 @@
 #include "base/search.h"
 #include "move/plan.h"
 
+#include <elf.h>
 #include <string.h>
 
 /* `noted`, where it is given: which procedures those were. */
@@ -78,13 +79,20 @@ static void leave_relocated(move_work *w)
         leave_range(w, r[i].offset, r[i].offset + 8, "its code is relocated when it is loaded", NULL);
 }
 
+/* Code that the program is going to change: it says so by a section that is written to and executed. A segment may be
+ * both because a linker put text and data together (-N), and counts where the target says so, or there are no sections.
+ */
 static void leave_writable(move_work *w)
 {
+    static const char why[] = "its memory can be written to";
+    const uint64_t both = SHF_WRITE | SHF_EXECINSTR;
     const image_segment *s;
-    size_t count = image_segments(move_cfg(w)->image, &s);
-    for (size_t i = 0; i < count; i++)
-        if (s[i].write && s[i].exec)
-            leave_range(w, s[i].addr, s[i].addr + s[i].mem_size, "its memory can be written to", NULL);
+    const image_section *t;
+    size_t segments = image_segments(move_cfg(w)->image, &s), sections = image_sections(move_cfg(w)->image, &t);
+    for (size_t i = 0; i < sections; i++)
+        if ((t[i].flags & both) == both) leave_range(w, t[i].addr, t[i].addr + t[i].size, why, NULL);
+    for (size_t i = 0; i < segments && (w->target->writable_stays || !sections); i++)
+        if (s[i].write && s[i].exec) leave_range(w, s[i].addr, s[i].addr + s[i].mem_size, why, NULL);
 }
 
 bool move_leave_faulty(move_work *w)
@@ -94,6 +102,6 @@ bool move_leave_faulty(move_work *w)
     image_frames_free(&f);
     leave_unread(w);
     leave_relocated(w);
-    if (w->target->writable_stays) leave_writable(w);
+    leave_writable(w);
     return ok;
 }

@@ -74,7 +74,8 @@ typedef struct move_target {
     /* Symbols and exception tables name old places for good: a procedure has one address, its old one, and exceptions
      * that find frames there land in old code. */
     bool outside_stays;
-    /* Code in a segment that the program may write to is not surely what the file says: it stays. */
+    /* Code in a segment that the program may write to is not surely what the file says: it stays. (What is in a section
+     * to write to stays in any case.) */
     bool writable_stays;
     /* Frames on stacks will come back to old code: targets of branches are caught as well, where there is room. */
     bool has_frames;

@@ -734,6 +734,26 @@ int main(void)
 }
 """
 
+# Code that the program changes: it is in a section to write to, or, where there are no sections, in such a segment.
+CHANGED = r"""
+#include <stdio.h>
+int changed(void);
+asm(".pushsection .changed,\"awx\",@progbits\n"
+    ".type changed, @function\n"
+    "changed: mov $1, %eax\n"
+    "nop\n nop\n nop\n ret\n"
+    ".size changed, .-changed\n"
+    ".popsection");
+int main(void)
+{
+    volatile unsigned char *code = (unsigned char *)changed;
+    int before = changed();
+    code[1] = 2;
+    printf("%d %d\n", before, changed());
+    return 0;
+}
+"""
+
 
 class Test:
     def __init__(self, options, results):
@@ -970,6 +990,17 @@ class Test:
                 return
             self.both()
 
+    def changed(self):
+        self.folder("changed", program_dot_c=CHANGED)
+        self.build("gcc -O1 -no-pie -Wl,--no-warn-rwx-segments", "program.c", "-o", "program")
+        if self.both()["changed"]["status"] == "moved":
+            raise Failed("it has moved")
+        with open(f"{self.here}/program", "r+b") as f:
+            for at, size in (40, 8), (60, 4):  # e_shoff; e_shnum, e_shstrndx
+                f.seek(at)
+                f.write(bytes(size))
+        self.both()
+
 
 def main():
     options = driver.parser(__doc__).parse_args()
@@ -978,7 +1009,7 @@ def main():
             results.skip("all", "there is no g++")
             return 0
         test = Test(options, results)
-        for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "aligned", "holes", "options", "packed",
+        for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "aligned", "holes", "options", "packed", "changed",
                      "appended", "skipped", "adjacent", "cold-labels", "labels", "short-calls", "slots", "twice",
                      "large"):
             results.check(name, getattr(test, name.replace("-", "_")))
