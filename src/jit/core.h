@@ -217,15 +217,15 @@ typedef struct jit_way_bytes {
 } jit_way_bytes;
 extern const jit_way_bytes jit_ways_to_call[], jit_ways_back[]; /* each ends with one of size 0 */
 typedef struct jit_last_call {
-    long nr, args[3];
+    long nr, args[6];
 } jit_last_call;
 typedef struct jit_leaving {
     bool wanted, nudged, way_known;
     uint32_t stage;            /* a futex */
     int64_t since, next_nudge; /* milliseconds */
     jit_way way;
-    int out; /* an eventfd, which each of so many others writes to when it is out; -1: there is no way to tell */
-    uint64_t others;
+    uint32_t out, others; /* how many are out (a futex), of how many; where there is no way to call nobody can tell */
+    int last;             /* the thread that waits for them */
 } jit_leaving;
 void jit_leave_nudged(void);                /* async-signal-safe */
 bool jit_leave_wanted(const run_thread *t); /* is this thread to come? */

@@ -15,7 +15,8 @@
  *         go                  and off
  *
  * Behind a thread's last instruction of Inlay's there is one of the program's (a system call and a return): a thread
- * that has made a call there is out, and nothing else would tell (jit_leave_by). */
+ * that has made a call there is out, and nothing else would tell (jit_leave_by). The call has the kernel count it in
+ * Inlay's memory: a descriptor to write to need not be the same file in each thread. */
 #include "jit/core.h"
 #include "run/kernel.h"
 
@@ -31,7 +32,19 @@
 #include "base/sys.h"
 #include INL_ARCH_HEADER(run, abi)
 
-enum { FUTEX_WAIT = 128, FUTEX_WAKE = 129, LONG = 5000, NAP = 1000000, ASKING = 1000, AGAIN = 5 };
+/* The C library has no names for what is private to a process; ADD_ONE: to the second word, and nobody is woken there.
+ */
+enum {
+    FUTEX_WAIT = 128,
+    FUTEX_WAKE = 129,
+    FUTEX_WAKE_OP = 133,
+    ADD_ONE = 1 << 28 | 1 << 12,
+    KCMP_FILES = 2,
+    LONG = 5000,
+    NAP = 1000000,
+    ASKING = 1000,
+    AGAIN = 5
+};
 enum { GATHERING, ENDING, GOING }; /* jit_leaving.stage */
 
 static int64_t milliseconds(void)
@@ -192,41 +205,41 @@ static void end_here(run_thread *t)
     wait_for_askers();
     jit_guard_no_more();
     run_signals_give_back(t->signals);
-    l->out = l->way.call ? (int)sys_call2(SYS_eventfd2, 0, O_CLOEXEC) : -1;
-    if (l->out >= 0) l->out = run_fd_hide(l->out);
+    l->last = t->tid;
     l->others = 0;
     for (const run_thread *o = run_here.threads; o; o = o->next) l->others += o != t;
-    run_fd_close_all(l->out);
-    if (l->out < 0) unmap_apart(run_here.start.tool_low, run_here.start.tool_high);
+    run_fd_close_all(-1);
+    if (!l->way.call) unmap_apart(run_here.start.tool_low, run_here.start.tool_high);
 }
 
-/* Until each other thread has written to the descriptor, from the program's code. false: nobody can tell, since one
- * that is out has closed it. */
-static bool wait_for_others(const jit_leaving *l)
+/* Until each other thread has counted itself, from the program's code. */
+static void wait_for_others(jit_leaving *l)
 {
-    for (uint64_t seen = 0, n; seen < l->others; seen += n) {
-        n = 0;
-        long answer = sys_call3(SYS_read, l->out, (long)&n, sizeof n);
-        if (sys_failed(answer) && answer != -EINTR) return false;
-        if (answer != sizeof n) n = 0;
-    }
-    sys_call1(SYS_close, l->out);
-    return true;
+    for (uint32_t n; (n = __atomic_load_n(&l->out, __ATOMIC_ACQUIRE)) < l->others;)
+        sys_call4(SYS_futex, (long)&l->out, FUTEX_WAIT, (long)n, 0);
+}
+
+/* A thread may have descriptors of its own (clone without CLONE_FILES, unshare): what was open when it got them is open
+ * there still. */
+static void close_own(const run_thread *t, const jit_leaving *l)
+{
+    if (sys_call4(SYS_kcmp, t->tid, l->last, KCMP_FILES, 0) > 0) run_fd_close_own();
 }
 
 static void go(run_thread *t, bool is_last)
 {
     jit_leaving *l = &jit.leaving;
-    static const uint64_t one = 1;
     weave_context before = t->ctx;
-    jit_last_call call = {SYS_write, {l->out, (long)&one, sizeof one}};
+    jit_last_call call = {SYS_futex, {(long)&l->out, FUTEX_WAKE_OP, 1, 0, (long)&l->out, ADD_ONE}};
     run_signals_queue(t);
-    if (l->out < 0) run_sigreturn_for_good(jit_of(t)->leave_sp + RUN_HANDLER_POPS, &before);
+    if (!l->way.call) run_sigreturn_for_good(jit_of(t)->leave_sp + RUN_HANDLER_POPS, &before);
     if (is_last) {
         uint64_t low = run_here.start.tool_low, high = run_here.start.tool_high;
-        bool alone = wait_for_others(l); /* otherwise all memory stays */
-        if (alone) unmap_apart(low, high);
-        call = (jit_last_call){alone ? SYS_munmap : SYS_getpid, {(long)low, (long)(high - low)}};
+        wait_for_others(l);
+        unmap_apart(low, high);
+        call = (jit_last_call){SYS_munmap, {(long)low, (long)(high - low)}};
+    } else {
+        close_own(t, l);
     }
     jit_leave_by(jit_of(t)->leave_sp, &before, &call, l->way.call);
 }

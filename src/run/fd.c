@@ -21,7 +21,7 @@ enum { PLACES = RUN_FD_PLACES, FEW = 10, LOWEST_BASE = 16384, HIGHEST_BASE = 655
  * reads the base. */
 uint32_t run_fd_base = NONE;
 #define base ((int)run_fd_base)
-static uint64_t used;
+static uint64_t used, ever; /* ever: have been at any time */
 
 static void choose_base(const struct rlimit *limit)
 {
@@ -54,6 +54,7 @@ static int hide(int fd)
         sys_call1(SYS_close, hidden);
         return -EMFILE;
     }
+    __atomic_fetch_or(&ever, 1ull << (hidden - base), __ATOMIC_RELEASE);
     __atomic_fetch_or(&used, 1ull << (hidden - base), __ATOMIC_RELEASE);
     sys_call1(SYS_close, fd);
     return (int)hidden;
@@ -79,6 +80,12 @@ void run_fd_close_all(int but)
 {
     for (int i = 0; i < PLACES; i++)
         if (base + i != but && run_fd_is_hidden(base + i)) run_fd_close(base + i);
+}
+
+/* What was hidden when they became the thread's own may have been closed since, elsewhere. */
+void run_fd_close_own(void)
+{
+    for (uint64_t places = ever; places; places &= places - 1) sys_call1(SYS_close, base + __builtin_ctzll(places));
 }
 
 void run_fd_seal(void)

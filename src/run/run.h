@@ -300,6 +300,7 @@ int run_fd_hide(int fd); /* moves it to a hidden number; -errno */
 bool run_fd_is_hidden(int fd);
 long run_fd_close(int fd); /* also one that is not hidden */
 void run_fd_close_all(int but);
+void run_fd_close_own(void); /* then, by a thread whose descriptors are its own: those that it has of them */
 
 /* --- <isa>/border.S, <isa>/kernel.S --- */
 void run_leave_code(void);                                    /* stubs jump here through gs */

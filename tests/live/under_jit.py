@@ -41,6 +41,34 @@ static void enters(inlay_thread *t, inlay_syscall *s, void *a)
 }
 static void last(int status, void *a) { fprintf(inlay_out(), "in the midst\\n"); }
 """
+# A thread with descriptors of its own, which ends when standard input does.
+OWN_FILES = """#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+static int ends[2];
+static void *waits(void *arg)
+{
+    char c;
+    int here = unshare(CLONE_FILES) ? -1 : dup(ends[0]);
+    puts("begin");
+    fflush(stdout);
+    return read(here, &c, 1) == 1 ? arg : NULL;
+}
+int main(void)
+{
+    pthread_t thread;
+    void *result;
+    char c;
+    if (pipe(ends)) return 1;
+    pthread_create(&thread, NULL, waits, ends);
+    while (read(0, &c, 1) > 0) {}
+    write(ends[1], "", 1);
+    pthread_join(thread, &result);
+    return result != ends;
+}
+"""
 
 
 class UnderJit(out.Out):
@@ -196,6 +224,28 @@ class UnderJit(out.Out):
             answers, status = c.end()
         if status or not answers.endswith(b"all is well\n"):
             raise driver.Failed(f"status {status}", *driver.as_lines(answers)[-5:])
+
+    def own_files(self):
+        """Threads need not have the same descriptors."""
+        folder, program = driver.fresh(f"{self.folder}/own-files"), f"{self.folder}/owns"
+        with open(f"{program}.c", "w", encoding="utf-8") as f:
+            f.write(OWN_FILES)
+        done = subprocess.run(["gcc", "-O1", "-pthread", f"{program}.c", "-o", program], capture_output=True, text=True)
+        if done.returncode:
+            raise driver.Failed("compile", done.stderr[-300:])
+        for joins in (True, False):
+            with live.Conversation([program], folder) if joins else self.started([program], folder) as c:
+                c.has_answered(1)
+                pid = c.process.pid
+                if joins:
+                    self.join("bbcount", pid, "-o", f"{folder}/report")
+                self.inside("detach", pid)
+                self.clean(pid, None)
+                left = [n for tid in os.listdir(f"/proc/{pid}/task") for n in os.listdir(f"/proc/{pid}/task/{tid}/fd")
+                        if int(n) >= 1000]
+                answers, status = c.end()
+            if left or (answers, status) != (b"begin\n", 0):
+                raise driver.Failed(f"status {status}, {left} are open", answers.decode(errors="replace"))
 
     def fails(self):
         """A tool that ends or crashes before it begins, or whose output cannot be had: the process is as it was."""
@@ -431,7 +481,7 @@ def tests(t):
         if shutil.which(live.PROGRAMS[name][0][0]) and (t.all or name in ("python", "bash")):
             yield name, lambda name=name: t.leaves(name)
             yield f"{name}-joined", lambda name=name: t.comes_and_goes(name, *live.PROGRAMS[name])
-    for name in ("talks", "talks_joined", "sleeps", "fails", "by_itself", "crowded", "refusals", "reports", "asked_twice",
+    for name in ("talks", "talks_joined", "sleeps", "own_files", "fails", "by_itself", "crowded", "refusals", "reports", "asked_twice",
                  "killed"):
         yield name, getattr(t, name)
     if t.all:

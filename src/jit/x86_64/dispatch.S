@@ -182,17 +182,21 @@ jit_section_aborted:
         .p2align 4
 jit_leave_by:
         mov     %rdi, %rsp
-        mov     %rcx, %r8
+        mov     %rcx, %r8               /* the bases are set with rcx and r11 lost */
         mov     CTX_FS - OFF_CTX(%rsi), %r9
         mov     CTX_GS - OFF_CTX(%rsi), %rsi
         SET_GS_BASE
         mov     %r9, %rsi
         SET_FS_BASE
+        mov     %r8, %rcx
         mov     (%rdx), %rax
         mov     8(%rdx), %rdi
         mov     16(%rdx), %rsi
+        mov     32(%rdx), %r10
+        mov     40(%rdx), %r8
+        mov     48(%rdx), %r9
         mov     24(%rdx), %rdx
-        jmp     *%r8
+        jmp     *%rcx
         .size   jit_leave_by, . - jit_leave_by
 
         .section .note.GNU-stack, "", @progbits
