@@ -223,7 +223,7 @@ static void wait_for_others(jit_leaving *l)
  * there still. */
 static void close_own(const run_thread *t, const jit_leaving *l)
 {
-    if (sys_call4(SYS_kcmp, t->tid, l->last, KCMP_FILES, 0) > 0) run_fd_close_own();
+    if (run_fd_are_own(t->tid, l->last)) run_fd_close_own();
 }
 
 static void go(run_thread *t, bool is_last)

@@ -15,7 +15,8 @@
 #include "base/sys.h"
 #include "run/kernel.h"
 
-enum { PLACES = RUN_FD_PLACES, FEW = 10, LOWEST_BASE = 16384, HIGHEST_BASE = 65536, NONE = 0x7fffff00 };
+/* KCMP_FILES: as in linux/kcmp.h. */
+enum { KCMP_FILES = 2, PLACES = RUN_FD_PLACES, FEW = 10, LOWEST_BASE = 16384, HIGHEST_BASE = 65536, NONE = 0x7fffff00 };
 
 /* Of the process, not of an engine in it: descriptors are hidden before one begins, and stay so when it ends. The gate
  * reads the base. */
@@ -35,20 +36,26 @@ static void choose_base(const struct rlimit *limit)
     run_fd_base = (uint32_t)b;
 }
 
+/* So that numbers from the base on can be had; `limit` is as it was before. */
+static bool raise_limit(const struct rlimit *limit)
+{
+    struct rlimit raised = *limit;
+    if (limit->rlim_cur >= (rlim_t)base + PLACES) return false;
+    raised.rlim_cur = (rlim_t)base + PLACES;
+    if (raised.rlim_cur > raised.rlim_max) raised.rlim_cur = raised.rlim_max;
+    sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&raised, 0);
+    return true;
+}
+
 static int hide(int fd)
 {
-    struct rlimit limit, raised;
+    struct rlimit limit;
     long error = sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit);
     if (error) return (int)error;
     if (base == NONE) choose_base(&limit);
-    raised = limit;
-    if (limit.rlim_cur < (rlim_t)base + PLACES) {
-        raised.rlim_cur = (rlim_t)base + PLACES;
-        if (raised.rlim_cur > raised.rlim_max) raised.rlim_cur = raised.rlim_max;
-        sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&raised, 0);
-    }
+    bool raised = raise_limit(&limit);
     long hidden = sys_call3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, base);
-    if (raised.rlim_cur != limit.rlim_cur) sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&limit, 0);
+    if (raised) sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&limit, 0);
     if (hidden < 0) return (int)hidden;
     if (hidden >= base + PLACES) {
         sys_call1(SYS_close, hidden);
@@ -86,6 +93,35 @@ void run_fd_close_all(int but)
 void run_fd_close_own(void)
 {
     for (uint64_t places = ever; places; places &= places - 1) sys_call1(SYS_close, base + __builtin_ctzll(places));
+}
+
+bool run_fd_are_own(int tid, int other) { return sys_call4(SYS_kcmp, tid, other, KCMP_FILES, 0) > 0; }
+
+/* What was hidden after they became the thread's own (by who has put a tool in) is in the first thread's alone: what
+ * `pidfd` gives. */
+static void take_over(int pidfd)
+{
+    struct rlimit limit;
+    if (sys_failed(sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit))) return;
+    bool raised = raise_limit(&limit);
+    for (uint64_t places = __atomic_load_n(&used, __ATOMIC_ACQUIRE); places; places &= places - 1) {
+        long at = base + __builtin_ctzll(places), fd;
+        if (!sys_failed(sys_call2(SYS_fcntl, at, F_GETFD))) continue;
+        fd = sys_call3(SYS_pidfd_getfd, pidfd, at, 0);
+        if (sys_failed(fd)) continue;
+        sys_call3(SYS_dup3, fd, at, O_CLOEXEC);
+        sys_call1(SYS_close, fd);
+    }
+    if (raised) sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&limit, 0);
+}
+
+void run_fd_take_over(const run_thread *t)
+{
+    if (t->tid == run_here.pid || t->filters || !run_fd_are_own(t->tid, run_here.pid)) return;
+    long pidfd = sys_call2(SYS_pidfd_open, run_here.pid, 0);
+    if (sys_failed(pidfd)) return;
+    take_over((int)pidfd);
+    sys_call1(SYS_close, pidfd);
 }
 
 void run_fd_seal(void)

@@ -192,7 +192,9 @@ enum { RUN_FD_PLACES = 64 };
 extern uint32_t run_fd_base; /* read by the gate */
 void run_fd_init(void);
 bool run_fd_is_refused(long nr, const uint64_t args[6]); /* the call is on a hidden descriptor */
-void run_fd_seal(void);                                  /* the hidden ones are not handed on by exec */
+/* A thread that has descriptors of its own is going to need those that are hidden. */
+void run_fd_take_over(const run_thread *t);
+void run_fd_seal(void); /* the hidden ones are not handed on by exec */
 
 /* syscall_wait.c: a nudge has interrupted the call that the context is behind, with its registers as they were
  * (async-signal-safe); it is made again, by what is left of its time. */

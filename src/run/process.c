@@ -53,6 +53,7 @@ static void become_child(run_thread *t, const run_clone_args *a)
 long run_fork(run_thread *t, const run_clone_args *a, size_t size)
 {
     if (!run_quiet_begin(t)) return RUN_RESTART;
+    run_fd_take_over(t);
     if (run_here.client.fork_before) run_here.client.fork_before(run_here.client.arg, t);
     inl_lock_take(&run_here.lock);
     if (run_here.client.fork_lock) run_here.client.fork_lock(run_here.client.arg, 0);
@@ -82,6 +83,7 @@ void run_process_end(run_thread *t, int status, int signo)
 {
     if (__atomic_exchange_n(&run_here.exiting, true, __ATOMIC_ACQ_REL)) wait_for_the_end();
     run_hung_let_in(0); /* faults are told, and who does not come back can be ended */
+    run_fd_take_over(t);
     if (run_here.client.thread_end) run_here.client.thread_end(run_here.client.arg, t);
     if (run_here.client.exit) run_here.client.exit(run_here.client.arg, t, status, signo);
     run_kernel_mask_all();

@@ -300,6 +300,7 @@ int run_fd_hide(int fd); /* moves it to a hidden number; -errno */
 bool run_fd_is_hidden(int fd);
 long run_fd_close(int fd); /* also one that is not hidden */
 void run_fd_close_all(int but);
+bool run_fd_are_own(int tid, int other); /* has the thread other descriptors than that one? */
 void run_fd_close_own(void); /* then, by a thread whose descriptors are its own: those that it has of them */
 
 /* --- <isa>/border.S, <isa>/kernel.S --- */

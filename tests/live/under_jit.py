@@ -41,26 +41,30 @@ static void enters(inlay_thread *t, inlay_syscall *s, void *a)
 }
 static void last(int status, void *a) { fprintf(inlay_out(), "in the midst\\n"); }
 """
-# A thread with descriptors of its own, which ends when standard input does.
+# A thread with descriptors of its own, which ends when standard input does, and with it, when asked to, the program.
 OWN_FILES = """#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
-static int ends[2];
+static int ends[2], all;
 static void *waits(void *arg)
 {
     char c;
     int here = unshare(CLONE_FILES) ? -1 : dup(ends[0]);
     puts("begin");
     fflush(stdout);
-    return read(here, &c, 1) == 1 ? arg : NULL;
+    if (read(here, &c, 1) != 1) return NULL;
+    if (all) exit(7);
+    return arg;
 }
-int main(void)
+int main(int argc, char **argv)
 {
     pthread_t thread;
     void *result;
     char c;
+    all = argc > 1;
     if (pipe(ends)) return 1;
     pthread_create(&thread, NULL, waits, ends);
     while (read(0, &c, 1) > 0) {}
@@ -246,6 +250,13 @@ class UnderJit(out.Out):
                 answers, status = c.end()
             if left or (answers, status) != (b"begin\n", 0):
                 raise driver.Failed(f"status {status}, {left} are open", answers.decode(errors="replace"))
+        with live.Conversation([program, "all"], folder) as c:
+            c.has_answered(1)
+            self.join("bbcount", c.process.pid, "-o", f"{folder}/report")
+            if c.end() != (b"begin\n", 7):
+                raise driver.Failed("it does not go on", c.answers().decode(errors="replace"))
+        with open(f"{folder}/report", encoding="utf-8") as f:
+            self.blocks_of(f.read())
 
     def fails(self):
         """A tool that ends or crashes before it begins, or whose output cannot be had: the process is as it was."""
