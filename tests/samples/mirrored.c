@@ -199,7 +199,7 @@ static void own(char *p)
     for (unsigned i = 0; i < 100; i++) {
         uint64_t n = 0, at = (uint64_t)p + 8 * i, answer;
         __asm__ volatile("call *%3" : "=a"(answer), "+c"(n), "+D"(at) : "r"(run), "S"(100 + i) : "memory", "cc");
-        printf(i % 20 ? "" : "%lu\n", (long)answer);
+        if (i % 20 == 0) printf("%ld\n", (long)answer);
     }
     uint64_t s = 0;
     for (unsigned i = 0; i < 100; i++) s = s * 31 + ((uint32_t *)p)[2 * i];
