@@ -433,13 +433,13 @@ class Out(live.Live):
     def unwinds(self, cycles, *flags, more=0):
         """Exceptions are on their way whenever the tool comes or goes, and arrive. In a static program `more` threads take
         turns at a lock of the unwinder's."""
-        self.comes_and_goes(cycles, ["g++", *flags], "unwinds.cc", str(more))
+        self.survives(cycles, ["g++", *flags], "unwinds.cc", str(more))
 
     def finds(self, cycles):
         """Threads stand in what looks unwind tables up, of which nothing else has moved in its image."""
-        self.comes_and_goes(cycles, ["gcc"], "finds.c")
+        self.survives(cycles, ["gcc"], "finds.c")
 
-    def comes_and_goes(self, cycles, compiler, source, *args):
+    def survives(self, cycles, compiler, source, *args):
         """The program ends as it should, after the tool has been there so often."""
         folder = driver.fresh(f"{self.folder}/{source}")
         program = f"{folder}/program"

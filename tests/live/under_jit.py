@@ -47,6 +47,7 @@ OWN_FILES = """#define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 static int ends[2], all;
 static void *waits(void *arg)
@@ -56,7 +57,8 @@ static void *waits(void *arg)
     puts("begin");
     fflush(stdout);
     if (read(here, &c, 1) != 1) return NULL;
-    if (all) exit(7);
+    if (all && fork() == 0) exit(0);
+    if (all) exit(wait(NULL) > 0 ? 7 : 8);
     return arg;
 }
 int main(int argc, char **argv)
@@ -250,13 +252,19 @@ class UnderJit(out.Out):
                 answers, status = c.end()
             if left or (answers, status) != (b"begin\n", 0):
                 raise driver.Failed(f"status {status}, {left} are open", answers.decode(errors="replace"))
-        with live.Conversation([program, "all"], folder) as c:
-            c.has_answered(1)
-            self.join("bbcount", c.process.pid, "-o", f"{folder}/report")
-            if c.end() != (b"begin\n", 7):
-                raise driver.Failed("it does not go on", c.answers().decode(errors="replace"))
-        with open(f"{folder}/report", encoding="utf-8") as f:
-            self.blocks_of(f.read())
+        for put in (self.join, self.attach):
+            driver.fresh(folder)
+            with live.Conversation([program, "all"], folder) as c:
+                c.has_answered(1)
+                put("bbcount", c.process.pid, "-o", f"{folder}/report")
+                if c.end() != (b"begin\n", 7):
+                    raise driver.Failed("it does not go on", c.answers().decode(errors="replace"))
+            reports = [name for name in os.listdir(folder) if name.startswith("report")]
+            if len(reports) != 2:
+                raise driver.Failed("the process reports, and its child", *reports)
+            for name in reports:
+                with open(f"{folder}/{name}", encoding="utf-8") as f:
+                    self.blocks_of(f.read())
 
     def fails(self):
         """A tool that ends or crashes before it begins, or whose output cannot be had: the process is as it was."""
