@@ -1,11 +1,9 @@
 /* Threads that are in the dynamic linker's search for unwind tables nearly all the time, half of them for an address
- * that nothing is known of, and who let others run before them. It ends when it is told something. */
+ * that nothing is known of. It ends when it is told something. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
-
-#include <unistd.h>
 
 enum { THREADS = 8 };
 
@@ -24,7 +22,6 @@ int main(void)
     pthread_t threads[THREADS];
     void *wrong;
     long sum = 0;
-    nice(19);
     for (long i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, i % 2 ? (void *)1 : NULL);
     getchar();
     stop = 1;

@@ -502,7 +502,8 @@ def tests(out):
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     yield "unwinds", lambda: out.unwinds(200 if out.all else 5)
     yield "unwinds-static", lambda: out.unwinds(200 if out.all else 3, "-static")
-    yield "finds", lambda: out.finds(200 if out.all else 4)
+    if out.all:  # how often one stands in a jump's bytes is chance; what it goes by is start.py's `seen`
+        yield "finds", lambda: out.finds(200)
     yield "unwinds-several", lambda: out.unwinds(200 if out.all else 2, "-static", more=3)
     if shutil.which("strace"):
         yield "dies", lambda: print("dies:", out.dies(1 if out.all else 37))
