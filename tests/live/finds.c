@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { THREADS = 8 };
+enum { THREADS = 2 };
 
 static volatile int stop;
 

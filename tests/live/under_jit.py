@@ -49,7 +49,7 @@ OWN_FILES = """#define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-static int ends[2], all;
+static int ends[2], all, forks;
 static void *waits(void *arg)
 {
     char c;
@@ -57,8 +57,9 @@ static void *waits(void *arg)
     puts("begin");
     fflush(stdout);
     if (read(here, &c, 1) != 1) return NULL;
-    if (all && fork() == 0) exit(0);
-    if (all) exit(wait(NULL) > 0 ? 7 : 8);
+    if (forks && fork() == 0) exit(0);
+    if (forks && wait(NULL) < 0) exit(8);
+    if (all) exit(7);
     return arg;
 }
 int main(int argc, char **argv)
@@ -67,6 +68,7 @@ int main(int argc, char **argv)
     void *result;
     char c;
     all = argc > 1;
+    forks = argc > 2;
     if (pipe(ends)) return 1;
     pthread_create(&thread, NULL, waits, ends);
     while (read(0, &c, 1) > 0) {}
@@ -252,15 +254,15 @@ class UnderJit(out.Out):
                 answers, status = c.end()
             if left or (answers, status) != (b"begin\n", 0):
                 raise driver.Failed(f"status {status}, {left} are open", answers.decode(errors="replace"))
-        for put in (self.join, self.attach):
+        for put, children in ((self.join, []), (self.join, ["one"]), (self.attach, []), (self.attach, ["one"])):
             driver.fresh(folder)
-            with live.Conversation([program, "all"], folder) as c:
+            with live.Conversation([program, "all", *children], folder) as c:
                 c.has_answered(1)
                 put("bbcount", c.process.pid, "-o", f"{folder}/report")
                 if c.end() != (b"begin\n", 7):
                     raise driver.Failed("it does not go on", c.answers().decode(errors="replace"))
             reports = [name for name in os.listdir(folder) if name.startswith("report")]
-            if len(reports) != 2:
+            if len(reports) != 1 + len(children):
                 raise driver.Failed("the process reports, and its child", *reports)
             for name in reports:
                 with open(f"{folder}/{name}", encoding="utf-8") as f:
