@@ -76,14 +76,31 @@ def visible(pid):
     return sorted(os.listdir(f"/proc/{pid}/fd")), signals
 
 
-def stand_behind(pid, procedure):
-    """gdb leaves the process, stopped, with a thread at the procedure's second instruction."""
-    there = (f'python a = int(gdb.parse_and_eval("(long)&{procedure}")); '
-             'n = gdb.selected_frame().architecture().disassemble(a)[0]["length"]; gdb.execute(f"break *{a + n}")')
-    done = subprocess.run(["gdb", "-batch", "-nx", "-p", str(pid), "-ex", there, "-ex", "continue",
-                           "-ex", f"shell kill -STOP {pid}", "-ex", "delete", "-ex", "detach"],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=live.LIMIT)
-    if f"in {procedure}" not in done.stdout and f"{procedure} (" not in done.stdout:
+FINDER = """
+gdb.execute("break _dl_find_object")
+gdb.execute("continue")
+gdb.execute("set scheduler-locking on")
+here = lambda: gdb.solib_name(gdb.selected_frame().pc()) or ""
+steps = 0
+while "/ld-" not in here() and steps < 100:
+    gdb.execute("stepi", to_string=True)
+    steps += 1
+gdb.execute("stepi", to_string=True)
+print("stands in", here())
+gdb.execute("shell kill -STOP %d" % gdb.selected_inferior().pid)
+gdb.execute("delete")
+gdb.execute("detach")
+"""
+
+
+def stand_in_finder(pid, folder):
+    """gdb leaves the process, stopped, with a thread at the second instruction of the dynamic linker's search for tables."""
+    script = f"{folder}/finder.py"
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(FINDER)
+    done = subprocess.run(["gdb", "-batch", "-nx", "-p", str(pid), "-x", script], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=live.LIMIT)
+    if not re.search("^stands in .*/ld-", done.stdout, re.M):
         raise driver.Failed("gdb does not get there", done.stdout[-300:], done.stderr[-300:])
 
 
@@ -453,7 +470,7 @@ class Out(live.Live):
         with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             try:
                 time.sleep(0.2)
-                stand_behind(process.pid, "_dl_find_object")
+                stand_in_finder(process.pid, os.path.dirname(program))
                 self.attach("calls", process.pid, "--image", "program", "-o", f"{program}.report")
                 os.kill(process.pid, signal.SIGCONT)
                 time.sleep(0.1)
