@@ -39,7 +39,6 @@ enum {
     FUTEX_WAKE = 129,
     FUTEX_WAKE_OP = 133,
     ADD_ONE = 1 << 28 | 1 << 12,
-    KCMP_FILES = 2,
     LONG = 5000,
     NAP = 1000000,
     ASKING = 1000,

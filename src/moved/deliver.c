@@ -323,21 +323,14 @@ static void end_wait(run_thread *t, void *uc, bool forced)
     send_back(t, &t->pending.info);
 }
 
-/* Does a sent signal find the program's state here? */
+/* Does a sent signal find the program's state here? Not in what stands in for a finder (finders.c), nor on the way
+ * there, in code that is new and nobody's. */
 static bool is_clear(uint64_t pc)
 {
     moved_where at;
     moved_locate(pc, NULL, 0, false, &at);
-    return at.known;
-}
-
-/* New, but nobody's. */
-static bool is_hook(uint64_t pc)
-{
-    moved_where at;
-    if (!moved_is_live() || moved_at(pc) || !moved_is_new(pc)) return false;
-    moved_locate(pc, NULL, 0, false, &at);
-    return at.pc == pc;
+    if (!at.known || moved_in_delivery(pc)) return false;
+    return !moved_is_live() || moved_at(pc) || at.pc != pc || !moved_is_new(pc);
 }
 
 /* Where the tool may be taken out while the handler runs, it must also be one that old code can go on with. */
@@ -346,8 +339,6 @@ static bool can_leave(run_thread *t, const void *uc)
     moved_where at;
     weave_context c;
     if (!is_clear(run_uc_pc(uc))) return false;
-    if (moved_in_delivery(run_uc_pc(uc))) return false; /* in what stands in for a finder (finders.c), */
-    if (is_hook(run_uc_pc(uc))) return false;           /* or on the way there */
     if (!moved_is_live() || !moved_at(run_uc_pc(uc))) return true;
     run_uc_context(uc, t, 0, &c);
     moved_locate(c.pc, &c, 0, false, &at);
