@@ -402,9 +402,7 @@ class Commands:
                 self.asks(c, "[t.start() or t.join() for t in [__import__('threading').Thread(target=lambda: "
                              "os.write(1, b'thread\\n')) for _ in range(4)]]")
                 c.say("os.fork() or os._exit(0) or 1", "'the end'")
-                end = time.monotonic() + LIMIT
-                while not c.answers().endswith(b"the end\n") and time.monotonic() < end:
-                    time.sleep(0.02)
+                c.wait_until(lambda answers: answers.endswith(b"the end\n"))
                 until = len(c.answers())
                 command.end()
             self.asks(c, "'not any more'")

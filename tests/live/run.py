@@ -85,9 +85,17 @@ class Conversation:
             return f.read()
 
     def has_answered(self, count):
+        self.wait_until(lambda answers: answers.count(b"\n") >= count)
+
+    def wait_until(self, there):
+        """Until `there(answers)`. Each look is at one state of the answers, and one that has ended is looked at once more:
+        what it writes between two looks must not be waited for."""
         end = time.monotonic() + LIMIT
-        while self.answers().count(b"\n") < count:
-            if time.monotonic() > end or self.process.poll() is not None:
+        while True:
+            over = time.monotonic() > end or self.process.poll() is not None
+            if there(self.answers()):
+                return
+            if over:
                 raise driver.Failed("it has not answered", self.answers().decode(errors="replace")[-300:])
             time.sleep(0.01)
 

@@ -130,8 +130,7 @@ class Walks(outside.Out):
         start = len(c.answers())
         c.say("")
         mark = f"walked {before + 1}\n".encode()
-        while not c.answers().endswith(mark):
-            c.has_answered(c.answers().count(b"\n") + 1)
+        c.wait_until(lambda answers: answers.endswith(mark))
         return c.answers()[start:-len(mark)]
 
 
