@@ -163,6 +163,15 @@ bool jit_step_guards(uint64_t pc, uint64_t app);
 bool jit_old_call(run_thread *t);
 bool jit_step_sets(const isa_insn *); /* may the program begin to step itself by it? */
 
+/* --- <isa>/pointers.c: the address of the last floating-point instruction, where the processor tells one --- */
+/* Does it store that address? Then in so many bytes, so far behind the begin of its operand; width 0: it does not. */
+typedef struct jit_pointer_place {
+    uint8_t at, width;
+} jit_pointer_place;
+jit_pointer_place jit_pointer_told(const isa_insn *);
+void jit_pointer_stored(run_thread *, uint64_t app); /* the instruction at `app` has just done so; lock not held */
+uint64_t jit_pointer_shown(uint64_t told);           /* as the program is to see it; lock not held */
+
 /* --- sections.c, <isa>/sections.c: restartable sequences --- */
 enum { JIT_SIGNATURES = 16 };
 #define JIT_USUAL_SIGNATURE                                                                                            \
@@ -337,6 +346,7 @@ void jit_called(run_thread *, const run_call *);
 typedef struct jit_wanted_exit {
     uint64_t target;
     uint32_t rel32_at; /* in build->code */
+    uint8_t told_by;   /* as in jit_exit */
 } jit_wanted_exit;
 typedef struct jit_wanted_const {
     uint64_t value;
@@ -370,6 +380,7 @@ typedef struct jit_build {
     const jit_section *section; /* that the run lies in, or NULL */
     const module *module;       /* likewise, where code that follows is looked at */
     bool done;                  /* the run's last instruction has just been guarded */
+    uint8_t told_by;            /* bytes of the run's last instruction where it tells an address (pointers.c), or 0 */
     isa_regs stored;            /* whose slots hold the program's values where a transfer is to be lowered */
     uint32_t guard_from;        /* the code that the thread's descriptor describes begins there */
     unsigned exit_count, const_count, mark_count, check_bytes, section_bytes;
@@ -472,6 +483,7 @@ static inline void *jit_meta_at(uint32_t ref) { return jit.meta_base + ((uint64_
 /* --- the architecture's part: <isa>/lower.c, <isa>/glue.c --- */
 bool jit_lower(void *build, isa_code *code, const weave_run *run, uint32_t i);
 bool jit_lower_exit(void *build, isa_code *code, uint64_t target);
+bool jit_lower_end(void *build, isa_code *code, uint64_t target);                 /* behind the last instruction */
 isa_regs jit_parks(void *build, const weave_run *run, uint32_t i, isa_regs held); /* weave_engine.parks */
 /* The shared tails at an arena's start. */
 void jit_emit_tails(jit_arena *);

@@ -179,6 +179,16 @@ static void raise_trap(run_thread *t)
     inl_lock_take(&run_here.lock);
 }
 
+/* Lock held, and released meanwhile; the exit may be gone then. */
+static void put_pointer_right(run_thread *t, const jit_exit *from)
+{
+    uint64_t app = from->target - from->told_by;
+    if (!from->told_by) return;
+    inl_lock_release(&run_here.lock);
+    jit_pointer_stored(t, app);
+    inl_lock_take(&run_here.lock);
+}
+
 /* May it be that nothing but the engine is asked? Then who wants more says so (base/libc_ready.h). */
 static bool is_plain(const run_thread *t)
 {
@@ -204,6 +214,7 @@ uint64_t jit_dispatch(run_thread *t)
         jit_settle_left(t, from->target);
         if (!jit_of(t)->stepping.again || !trap) t->ctx.pc = from->target;
         continues = from->continues;
+        put_pointer_right(t, from);
     } else if (t->leave == RUN_LEAVE_STALE) {
         continues = t->leave_arg;
         drop_stale(t, t->ctx.pc, continues);
@@ -314,6 +325,7 @@ static const run_watch watch = {
     .thread_ends = thread_ends,
     .sequences = jit_sequences,
     .interrupted = jit_sections_interrupted,
+    .pointer_shown = jit_pointer_shown,
     .fork_prepare = jit_cache_fork_prepare,
     .fork_parent = jit_cache_fork_parent,
     .fork_child = fork_child,

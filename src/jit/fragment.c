@@ -95,7 +95,7 @@ static bool patch(const jit_exit *e, uint64_t target)
 
 void jit_link(jit_exit *e, jit_fragment *to)
 {
-    if (e->to || e->from->dropped || to->dropped || (jit.options.stress & JIT_STRESS_NO_LINK)) return;
+    if (e->to || e->told_by || e->from->dropped || to->dropped || (jit.options.stress & JIT_STRESS_NO_LINK)) return;
     jit.stats.links++;
     e->to = to;
     e->next_in = to->incoming;

@@ -116,6 +116,8 @@ typedef struct jit_exit { /* a direct exit of a fragment */
     uint32_t rel32_at;        /* offset of the patchable displacement from from->exec */
     uint32_t stub_at;         /* offset of its stub */
     bool continues;           /* the run was cut for length here */
+    uint8_t told_by;          /* bytes of the instruction in front, which has told an address of the cache's; 0: it has
+                                 not. Then the exit is linked to nothing. */
 } jit_exit;
 
 typedef struct jit_fragment {

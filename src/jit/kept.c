@@ -152,7 +152,8 @@ static bool is_plain(const weave_run *run)
 bool jit_kept_wanted(void)
 {
     const jit_build *b = &jit.now.build;
-    if (!is_usable() || !kept()->records || b->once || b->step || b->most || b->checked || b->section) return false;
+    if (!is_usable() || !kept()->records || b->once || b->step || b->most || b->checked || b->section || b->told_by)
+        return false;
     if (jit.options.stress & JIT_STRESS_ELSEWHERE || kept()->in_memory > MEMORY_MOST) return false;
     uint64_t app = jit.now.run.insns[0].in.addr;
     if (!is_plain(&jit.now.run) || !module_of(app)) return false;
@@ -437,7 +438,7 @@ static void take_build(const kept_entry *e, const module *m)
     b->section_bytes = 0;
     b->cut = h->cut;
     for (unsigned i = 0; i < h->exits; i++)
-        b->exits[i] = (jit_wanted_exit){e->exits[i].target + m->bias, e->exits[i].rel32_at};
+        b->exits[i] = (jit_wanted_exit){e->exits[i].target + m->bias, e->exits[i].rel32_at, 0};
     for (unsigned i = 0; i < h->consts; i++)
         b->consts[i] = (jit_wanted_const){e->consts[i].value + m->bias, (uint32_t)e->consts[i].disp_at};
     jit.now.fixups = (isa_fixups){.items = jit.now.fixup_room, .count = h->fixups, .room = JIT_FIXUPS};

@@ -6,7 +6,8 @@
  *   - at every other control transfer,
  *   - where a fragment exists already at the next block's head (no code is translated twice that way),
  *   - when it comes back to a block of its own, at the limits of instructions and blocks,
- *   - before the first byte that cannot be executed, and before a debugger's breakpoint.
+ *   - before the first byte that cannot be executed, and before a debugger's breakpoint,
+ *   - behind what tells the program an address that is the cache's (pointers.c).
  * A run that is cut for length within a block goes on in a fragment of its own kind (`continues`), whose
  * first block is not a head; so what counts block heads stays exact.
  *
@@ -213,6 +214,7 @@ static bool build_run(uint64_t app, bool continues)
 {
     const lengths most = longest();
     jit.now.build.checked = jit.now.build.done = false;
+    jit.now.build.told_by = 0;
     jit.now.build.section = jit_section_at(app);
     jit.now.source_size = 0;
     reader r = {.at = app, .code = jit.now.build.once ? jit_memory_peek : jit_memory_code};
@@ -227,7 +229,7 @@ static bool build_run(uint64_t app, bool continues)
         if (between) begin_block(r.at, last || !continues);
         last = commit_insn(&r);
         between = last->in.flow != ISA_FLOW_NEXT;
-        if (!between && ends_checked(&last->in)) break;
+        if (!between && (ends_checked(&last->in) || jit_pointer_told(&last->in).width)) break;
         if (!between) continue;
         uint64_t next = after_block(last, r.at, most.blocks);
         jit.now.build.cut = false;
@@ -237,6 +239,7 @@ static bool build_run(uint64_t app, bool continues)
     weave_insn *kept = !between && !has_room(&most) ? without_last_block() : NULL;
     if (kept) last = kept;
     jit.now.build.cut = !between && !kept;
+    if (jit.now.build.cut && last && jit_pointer_told(&last->in).width) jit.now.build.told_by = last->in.len;
     if (last && !jit.now.build.cut) last->elided = 0;
     return last != NULL;
 }
@@ -292,6 +295,7 @@ static inl_status weave(jit_arena *a, bool landing, isa_code *c, uint32_t *start
     uint64_t app = jit.now.run.insns[0].in.addr;
     weave_engine engine = {.lower = jit_lower,
                            .exit_to = jit_lower_exit,
+                           .end_to = jit_lower_end,
                            .guard = jit_guard_begin,
                            .guard_ends = jit_guard_end,
                            .parks = jit_parks,
@@ -349,7 +353,8 @@ static bool make_stubs(jit_arena *a, jit_fragment *f, const isa_code *c, uint32_
         const jit_wanted_exit *w = &jit.now.build.exits[i];
         jit_exit *e = &f->exits[i];
         e->target = w->target;
-        e->continues = jit.now.build.cut && i == end;
+        e->continues = jit.now.build.cut && (i == end || w->told_by);
+        e->told_by = w->told_by;
         e->from = f;
         e->rel32_at = w->rel32_at - f->start_to_exec;
         e->stub_at = (uint32_t)(isa_here(&s) - f->exec);

@@ -247,7 +247,8 @@ void jit_wanted_weave(weave_engine *engine, bool keep)
     jit.now.look_count = 0;
     jit.now.looks_full = false;
     jit.now.notes_looks = keep;
-    bool asks = jit.wanted.on && !b->once && !b->step && !b->checked && !b->section && has_inserts(&jit.now.run);
+    bool asks = jit.wanted.on && !b->once && !b->step && !b->checked && !b->section && !b->told_by &&
+                has_inserts(&jit.now.run);
     b->module = asks ? module_at(run_here.modules, jit.now.insns[0].in.addr) : NULL;
     engine->live_at = asks ? at_target : NULL;
     engine->live_behind = asks ? behind : NULL;

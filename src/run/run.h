@@ -137,6 +137,8 @@ typedef struct run_watch {
     /* The call rseq, and a signal is about to be delivered: a restartable sequence that it finds is aborted. */
     long (*sequences)(run_thread *, const weave_context *);
     void (*interrupted)(run_thread *);
+    /* An address that the processor has noted of the code that ran, as the program is to see it. */
+    uint64_t (*pointer_shown)(uint64_t noted);
     /* Around a fork (L): in the parent before it and after it, in the child. */
     void (*fork_prepare)(void), (*fork_parent)(void), (*fork_child)(void);
 } run_watch;

@@ -45,10 +45,17 @@ static bool copy_guarded(weaver *w, uint32_t i, weave_map_entry *entry, bool pla
     return copied && e->guard_ends(e->arg, w->c, w->run, i);
 }
 
-static void exit_to(weaver *w, uint64_t target)
+static void may_exit(weaver *w, bool good)
 {
-    if (!w->engine->exit_to(w->engine->arg, w->c, target))
-        weave_fail(w, INL_ERR_UNSUPPORTED, "the engine cannot leave the run");
+    if (!good) weave_fail(w, INL_ERR_UNSUPPORTED, "the engine cannot leave the run");
+}
+
+static void exit_to(weaver *w, uint64_t target) { may_exit(w, w->engine->exit_to(w->engine->arg, w->c, target)); }
+
+static void end_to(weaver *w, uint64_t target)
+{
+    const weave_engine *e = w->engine;
+    may_exit(w, (e->end_to ? e->end_to : e->exit_to)(e->arg, w->c, target));
 }
 
 /* The map's last entry, and the way out behind the last instruction. */
@@ -59,7 +66,7 @@ static void finish(weaver *w, weave_map_entry *last_entry)
     last_entry->app = next;
     last_entry->snippets_at = last_entry->code_at = (uint32_t)w->c->at;
     last_entry->scratch = ISA_NO_REG;
-    if (last->elided || goes_on(&last->in)) exit_to(w, next);
+    if (last->elided || goes_on(&last->in)) end_to(w, next);
 }
 
 static void weave_plainly(weaver *w)

@@ -127,6 +127,8 @@ typedef struct weave_engine {
     bool (*lower)(void *arg, isa_code *code, const weave_run *run, uint32_t i);
     /* Emits an unconditional direct transfer to application address `target`. */
     bool (*exit_to)(void *arg, isa_code *code, uint64_t target);
+    /* The same behind the run's last instruction; NULL: exit_to does it. */
+    bool (*end_to)(void *arg, isa_code *code, uint64_t target);
     /* Around each instruction that the engine has marked as guarded, in the program's own state: right before its
      * translation, and right behind. What the first emits may leave the run, as if the instruction had faulted. */
     bool (*guard)(void *arg, isa_code *code, const weave_run *run, uint32_t i);

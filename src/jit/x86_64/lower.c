@@ -38,7 +38,7 @@ static void park(jit_build *b, unsigned reg)
 static bool want_exit(jit_build *b, uint64_t target, size_t rel32_at)
 {
     if (b->exit_count == JIT_MAX_EXITS) return false;
-    b->exits[b->exit_count++] = (jit_wanted_exit){target, (uint32_t)rel32_at};
+    b->exits[b->exit_count++] = (jit_wanted_exit){target, (uint32_t)rel32_at, 0};
     return true;
 }
 
@@ -374,9 +374,48 @@ bool jit_lower(void *build, x86_code *c, const weave_run *run, uint32_t i)
     return done;
 }
 
+static bool to_dispatcher(jit_build *b, uint64_t target)
+{
+    bool ok = go_to(b, target);
+    if (ok) b->exits[b->exit_count - 1].told_by = b->told_by;
+    return ok;
+}
+
+/* The run's last instruction has stored an address, which may be the cache's: if it is not 0, the dispatcher looks. */
+static bool exit_told(jit_build *b, const weave_run *run, uint64_t target)
+{
+    uint32_t i = run->insn_count - 1;
+    const isa_insn *in = &run->insns[i].in;
+    const unsigned segment = segment_of(in);
+    const jit_pointer_place field = jit_pointer_told(in);
+    x86_code *c = b->code;
+    if (segment == X86_SEG_GS) return to_dispatcher(b, target); /* which is Inlay's here */
+    x86_store(c, 8, slot(X86_RCX), X86_RCX);
+    if (in->bits & ISA_BIT_PCREL_MEM) {
+        isa_note_absolute(c);
+        x86_mov_ri(c, X86_RCX, in->target);
+    } else {
+        rcx_from_operand(c, in, 0x8d, false);
+    }
+    mark(b, i, 1u << X86_RCX);
+    x86_load(c, field.width, X86_RCX, (x86_addr){X86_RCX, ISA_NO_REG, 1, (uint8_t)segment, false, field.at});
+    x86_label none = x86_jrcxz_label(c);
+    x86_load(c, 8, X86_RCX, slot(X86_RCX));
+    bool ok = to_dispatcher(b, target) && x86_bind(c, none);
+    x86_load(c, 8, X86_RCX, slot(X86_RCX));
+    return ok && go_to(b, target);
+}
+
 bool jit_lower_exit(void *build, x86_code *c, uint64_t target)
 {
     jit_build *b = build;
     b->code = c;
     return go_to(b, target);
+}
+
+bool jit_lower_end(void *build, x86_code *c, uint64_t target)
+{
+    jit_build *b = build;
+    b->code = c;
+    return b->told_by ? exit_told(b, &jit.now.run, target) : go_to(b, target);
 }

@@ -2,6 +2,7 @@
 #ifndef INL_RUN_X86_64_ABI_H
 #define INL_RUN_X86_64_ABI_H
 
+#include "isa/isa.h"
 #include "isa/x86_64/bases.h"
 #include "run/thread.h"
 #include "weave/x86_64/frame.h"
@@ -45,6 +46,8 @@ static inline void run_set_answer(weave_context *c, long answer) { c->gpr[RUN_RA
 /* Is it the trap of a step, where one is made? Is int1 at this address? */
 bool run_uc_is_step(const siginfo_t *, const void *uc);
 bool run_at_int1(uint64_t at);
+/* Of an operand, with the segment's base. */
+uint64_t run_memory_address(const weave_context *, const isa_mem *);
 /* What the instruction itself leaves behind: RCX and R11. */
 static inline void run_set_clobbers(weave_context *c)
 {

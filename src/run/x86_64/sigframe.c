@@ -50,10 +50,23 @@ static uint64_t place(const run_thread *t, const run_action *a, uint64_t *fpstat
     return bounded && !run_altstack_holds(t, sp) ? 0 : sp;
 }
 
+/* Where the last floating-point instruction stood is in the legacy part of the vector state. */
+static void show_pointer(run_thread *t)
+{
+    enum { LAST_POINTER = 8 };
+    uint64_t noted;
+    char *at = (char *)t->frame.vector_area + LAST_POINTER;
+    if (!run_here.engine->watch) return;
+    memcpy(&noted, at, sizeof noted);
+    if (noted) noted = run_here.engine->watch->pointer_shown(noted);
+    memcpy(at, &noted, sizeof noted);
+}
+
 bool run_sigframe_push(run_thread *t, int signo, const siginfo_t *info, const run_action *a, uint64_t saved)
 {
     if (!(a->flags & SA_RESTORER)) return false;
     sigvectors_prepare(t);
+    show_pointer(t);
     uint64_t fpstate, sp = place(t, a, &fpstate);
     if (!sp || !sigvectors_put(t, fpstate)) return false;
     run_frame f;

@@ -182,7 +182,7 @@ static far_end far_return(run_thread *t, const isa_insn *in)
 
 enum { OP_GROUP = 0xff, GROUP_CALL = 3, GROUP_JUMP = 5 };
 
-static uint64_t address_of(const weave_context *c, const isa_mem *m)
+uint64_t run_memory_address(const weave_context *c, const isa_mem *m)
 {
     uint64_t a = (uint64_t)m->disp;
     if (m->base != ISA_NO_REG) a += c->gpr[m->base];
@@ -211,7 +211,7 @@ static far_end far_transfer(run_thread *t, const isa_insn *in)
     int count = isa_x86_64.memory(in, mem), i = 0;
     while (i < count && mem[i].bits & ISA_MEM_IMPLICIT) i++;
     if (i == count) return FAR_LEAVES;
-    uint64_t at = address_of(c, &mem[i]);
+    uint64_t at = run_memory_address(c, &mem[i]);
     if (!access_memory(t, &pc, at, width, false) || !access_memory(t, &selector, at + width, 2, false)) return FAR_TOLD;
     far_end end = look_at_selector(t, selector);
     if (end != FAR_DONE) return end;
