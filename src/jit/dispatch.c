@@ -179,14 +179,18 @@ static void raise_trap(run_thread *t)
     inl_lock_take(&run_here.lock);
 }
 
-/* Lock held, and released meanwhile; the exit may be gone then. */
-static void put_pointer_right(run_thread *t, const jit_exit *from)
+/* By a direct exit. Does the block go on behind it? Lock held, and released meanwhile: the exit may be gone then. */
+static bool left_by(run_thread *t, const jit_exit *from, bool trap)
 {
     uint64_t app = from->target - from->told_by;
-    if (!from->told_by) return;
+    bool continues = from->continues;
+    jit_settle_left(t, from->target);
+    if (!jit_of(t)->stepping.again || !trap) t->ctx.pc = from->target;
+    if (!from->told_by) return continues;
     inl_lock_release(&run_here.lock);
     jit_pointer_stored(t, app);
     inl_lock_take(&run_here.lock);
+    return continues;
 }
 
 /* May it be that nothing but the engine is asked? Then who wants more says so (base/libc_ready.h). */
@@ -211,10 +215,7 @@ uint64_t jit_dispatch(run_thread *t)
     if (indirect) jit.stats.unknown[jit_of(t)->kind]++;
     if (t->leave == RUN_LEAVE_EXIT) {
         from = jit_meta_at((uint32_t)t->leave_arg);
-        jit_settle_left(t, from->target);
-        if (!jit_of(t)->stepping.again || !trap) t->ctx.pc = from->target;
-        continues = from->continues;
-        put_pointer_right(t, from);
+        continues = left_by(t, from, trap);
     } else if (t->leave == RUN_LEAVE_STALE) {
         continues = t->leave_arg;
         drop_stale(t, t->ctx.pc, continues);
