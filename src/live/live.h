@@ -61,7 +61,9 @@ typedef struct live_process {
     bool return_is_put;          /* its bytes were nothing before */
     bool has_park, is_busy;      /* park.c: there is an area; another's work is still going on there */
     size_t slots, slots_used, gone;
-    bool is_ours; /* it has been started for this, and is the parent of this process */
+    bool is_confined; /* by filters of its own (confined.c), which are suspended while it is held */
+    bool is_empty;    /* no tool is inside yet */
+    bool is_ours;     /* it has been started for this, and is the parent of this process */
     /* roles.c; known with its images */
     uint64_t bias;   /* of the program itself */
     uint64_t linker; /* an address in the dynamic linker; 0: there is none */
@@ -124,6 +126,14 @@ bool live_is_apart(const live_process *, const module *);
 /* Has the linker told the program of its word for debuggers? Until then it may run others' code (LD_AUDIT), but has not
  * begun to load what the program needs. True also where that is not known. */
 bool live_tells_program(const live_process *, const module *linker);
+
+bool live_status_word(pid_t, const char *key, char word[32]); /* what stands behind `key` in /proc/PID/status */
+
+/* --- confined.c --- */
+bool live_is_confined(pid_t);
+/* All its threads stand still: would their filters let a tool work? */
+inl_status live_check_filters(const live_process *, inl_error *);
+long live_seize_options(const live_process *);
 
 /* --- threads.c --- */
 inl_status live_stop(live_process *, inl_error *);

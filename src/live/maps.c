@@ -176,7 +176,7 @@ void live_take_return(live_process *p)
 }
 
 /* A word of /proc/PID/status. */
-static bool status_of(pid_t pid, const char *key, char out[32])
+bool live_status_word(pid_t pid, const char *key, char out[32])
 {
     char path[64], line[256];
     size_t n = strlen(key);
@@ -189,32 +189,22 @@ static bool status_of(pid_t pid, const char *key, char out[32])
     return found;
 }
 
-/* Filters of system calls are inherited and never taken away. As many as the first process has are those of a
- * container, if this process has them too: it makes the same calls. */
-static bool is_containers(pid_t pid)
-{
-    static const char key[] = "Seccomp_filters:";
-    char its[32], first[32], own[32];
-    return status_of(pid, key, its) && status_of(1, key, first) && status_of(getpid(), key, own) &&
-           !strcmp(its, first) && !strcmp(its, own);
-}
-
 /* What can be known before anything is touched. */
 static inl_status check(const live_process *p, inl_error *e)
 {
     char word[32];
-    if (!status_of(p->pid, "Tgid:", word)) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", p->pid);
+    if (!live_status_word(p->pid, "Tgid:", word)) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", p->pid);
     if (atoi(word) != p->pid)
         return inl_fail(e, INL_ERR_USAGE, "%d is a thread of process %s; name that one", p->pid, word);
-    if (status_of(p->pid, "State:", word) && (*word == 'Z' || *word == 'X')) {
-        bool others = status_of(p->pid, "Threads:", word) && atoi(word) > 1;
+    if (live_status_word(p->pid, "State:", word) && (*word == 'Z' || *word == 'X')) {
+        bool others = live_status_word(p->pid, "Threads:", word) && atoi(word) > 1;
         return inl_fail(e, INL_ERR_SYSTEM,
                         others ? "the first thread of process %d has ended, and a tool starts in that one; start the "
                                  "program under the tool instead (inlay run)"
                                : "process %d has ended",
                         p->pid);
     }
-    if (status_of(p->pid, "TracerPid:", word) && strcmp(word, "0"))
+    if (live_status_word(p->pid, "TracerPid:", word) && strcmp(word, "0"))
         return inl_fail(e, INL_ERR_ACCESS, "process %d is traced by process %s already; end that first", p->pid, word);
     return INL_OK;
 }
@@ -316,11 +306,11 @@ static inl_status check_empty(const live_process *p, inl_error *e)
     char word[32]; /* 1: strict, which is no filter */
     inl_status s = check_files(p->pid, e);
     if (s != INL_OK) return s;
-    if (status_of(p->pid, "Seccomp:", word) && strcmp(word, "0") && (!strcmp(word, "1") || !is_containers(p->pid)))
+    if (live_status_word(p->pid, "Seccomp:", word) && !strcmp(word, "1"))
         return inl_fail(
             e, INL_ERR_UNSUPPORTED,
-            "process %d is confined: its filter of system calls (seccomp) may forbid what a tool needs, which "
-            "would end it; start it under the tool instead (inlay run, inlay rewrite)",
+            "process %d is confined (seccomp's strict mode), which would end it with the first call of a tool's; start "
+            "it under the tool instead (inlay run, inlay rewrite)",
             p->pid);
     const uint64_t base = inl_own_base();
     const bool goes_there = base == MOVE_TOOL_BASE || base == MOVE_TOOL_HIGH; /* or lies anywhere, and so will not */
@@ -348,6 +338,8 @@ static inl_status open_with(pid_t pid, live_process *p, bool empty, inl_error *e
     inl_status s = remote_check(e);
     if (s == INL_OK) s = live_check_numbers(e);
     if (s == INL_OK) s = check(p, e);
+    p->is_confined = s == INL_OK && live_is_confined(pid);
+    p->is_empty = empty;
     if (s == INL_OK) s = live_read_maps(p, e);
     if (s == INL_OK) s = check_right(pid, e);
     if (s == INL_OK && empty) s = check_empty(p, e);

@@ -651,11 +651,11 @@ inl_status remote_leave_parked(remote *r, inl_error *e)
     return s;
 }
 
-inl_status remote_keep(remote *r, inl_error *e)
+inl_status remote_keep(remote *r, long options, inl_error *e)
 {
     if (r->stop_signal) syscall(SYS_tkill, r->pid, r->stop_signal); /* waits until it goes on */
     r->stop_signal = 0;
-    if (stands_where_it_was(r, e) && ptrace(PTRACE_SETOPTIONS, r->pid, 0, PTRACE_O_TRACESYSGOOD) == 0) return INL_OK;
+    if (stands_where_it_was(r, e) && ptrace(PTRACE_SETOPTIONS, r->pid, 0, options) == 0) return INL_OK;
     return remote_fail(r, "keeping it", e);
 }
 

@@ -110,8 +110,8 @@ void remote_continue(remote *);
 inl_status remote_step(remote *, inl_error *);
 /* Registers and mask as they are in `r` (`regs` may have been changed), free of us. */
 inl_status remote_give_back(remote *, inl_error *);
-inl_status remote_leave_parked(remote *, inl_error *); /* it goes on by itself */
-inl_status remote_keep(remote *, inl_error *);         /* the same, but it stays stopped, and a tracee */
+inl_status remote_leave_parked(remote *, inl_error *);       /* it goes on by itself */
+inl_status remote_keep(remote *, long options, inl_error *); /* the same, but it stays stopped, and a tracee */
 /* Ends the process with a status, before it ran an instruction. */
 void remote_end(remote *, int status);
 /* sequence.c: what the kernel was told of the thread's restartable sequences (its struct ptrace_rseq_configuration).

@@ -28,7 +28,8 @@ static bool is_seized(const live_process *p, pid_t tid)
 
 static inl_status refuse(const live_process *p, pid_t tid, inl_error *e)
 {
-    if (errno != EPERM) return inl_fail(e, INL_ERR_SYSTEM, "cannot trace process %d: %s", p->pid, strerror(errno));
+    if (errno != EPERM && !(errno == EINVAL && p->is_confined))
+        return inl_fail(e, INL_ERR_SYSTEM, "cannot trace process %d: %s", p->pid, strerror(errno));
     char path[64], line[128], state = 0;
     int tracer = 0;
     snprintf(path, sizeof path, "/proc/%d/status", tid);
@@ -42,13 +43,20 @@ static inl_status refuse(const live_process *p, pid_t tid, inl_error *e)
     if (tracer)
         return inl_fail(e, INL_ERR_ACCESS, "process %d is traced by process %d already; end that first", p->pid,
                         tracer);
+    if (p->is_confined)
+        return inl_fail(
+            e, INL_ERR_ACCESS,
+            "process %d is confined: its filters of system calls (seccomp) are to be suspended while a tool "
+            "comes, which takes root's right to do so (CAP_SYS_ADMIN, and no filter of one's own); start it "
+            "under the tool instead (inlay run, inlay rewrite)",
+            p->pid);
     return live_no_right(p->pid, e);
 }
 
 static inl_status seize(live_process *p, pid_t tid, inl_error *e)
 {
     bool is_kept = live_is_kept(p, tid);
-    if (!is_kept && ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) != 0)
+    if (!is_kept && ptrace(PTRACE_SEIZE, tid, 0, live_seize_options(p)) != 0)
         return errno == ESRCH ? INL_OK : refuse(p, tid, e); /* it ended */
     if (!inl_vec_push(&p->seized, tid)) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     if (!is_kept) ptrace(PTRACE_INTERRUPT, tid, 0, 0);
@@ -207,7 +215,7 @@ inl_status live_seize(live_process *p, pid_t tid, bool *gone, inl_error *e)
 
 static inl_status give_back(live_process *p, remote *r, inl_error *e)
 {
-    return live_is_kept(p, r->pid) ? remote_keep(r, e) : remote_give_back(r, e);
+    return live_is_kept(p, r->pid) ? remote_keep(r, live_seize_options(p), e) : remote_give_back(r, e);
 }
 
 /* In front of all that were there: a thread is released by remote_give_back or, before it was taken, by this. */
@@ -250,6 +258,7 @@ static inl_status take_all(live_process *p, inl_error *e)
     }
     if (s == INL_OK && (!p->threads.count || p->threads.items[0].pid != p->pid))
         s = inl_fail(e, INL_ERR_SYSTEM, "process %d has ended, or its first thread has", p->pid);
+    if (s == INL_OK && p->is_confined && p->is_empty) s = live_check_filters(p, e);
     if (s == INL_OK) s = live_park(p, e);
     if (s != INL_OK) let_all_go(p);
     return s;

@@ -85,6 +85,12 @@ static void refuse_others(const live_process *p)
                   "cannot attach: process %d runs a program of another architecture, or one that cannot be read",
                   p->pid);
     inl_error e = {0};
+    if (p->is_confined)
+        tool_fail(
+            TOOL_EXIT_FAILED,
+            "cannot attach: process %d is confined: its filter of system calls (seccomp) may forbid what the JIT "
+            "engine needs, which would end it; inlay attach asks the filter, or start it under the tool (inlay run)",
+            p->pid);
     if (inject_check_jit(p, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
 }
 
