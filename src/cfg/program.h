@@ -85,6 +85,7 @@ typedef struct cfg_table {
                             table; else it was read until entries stopped making sense */
     bool broken;         /* an entry that a comparison lets pass leads into an instruction */
     bool ends;           /* the word behind it leads to nothing of the procedure's */
+    bool each_names;     /* several instructions read an entry, each names the table by its own operand */
     bool relocated;      /* entries have run-time relocations (an absolute table of a PIE) */
     uint32_t block;      /* that ends with the jump */
 } cfg_table;

@@ -52,6 +52,7 @@ typedef struct form {
     uint8_t entry_size, shift;
     bool unsigned_entry;
     bool single;          /* always the same entry is read */
+    bool each_names;      /* as in cfg_table */
     bool unusual;         /* no compiler writes it so */
     bool or_label;        /* ... or it goes to a label whose address is taken */
     bool leaps;           /* the jump is written as something else (thunks.c) */
@@ -363,6 +364,7 @@ static form form_of_several(cfg_view *v, const cfg_defs *d)
         if (one.kind == FORM_RELATIVE) return table_or_labels(v, d);
         if (one.kind == FORM_COMPUTED) return just(FORM_COMPUTED);
         if (one.kind == FORM_ABSOLUTE && (tables == 0 || one.table == f.table)) {
+            f.each_names = (tables == 0 || f.each_names) && one.named_at && one.named_at == one.read_at;
             f.table = one.table;
             tables++;
         }
@@ -589,6 +591,7 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
                    .named_at = f->named_at,
                    .added_at = f->named_at ? f->added_at : 0,
                    .read_at = f->read_at,
+                   .each_names = f->kind == FORM_ABSOLUTE && f->each_names && !f->named_at && !f->skipped,
                    .kind = relative ? CFG_TABLE_RELATIVE : CFG_TABLE_ABSOLUTE,
                    .entry_size = relative ? f->entry_size : 8,
                    .shift = f->shift,

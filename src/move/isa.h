@@ -76,6 +76,9 @@ typedef struct move_isa {
      * register serves only to read this table's entries and to add them; or the one only to read, and that at
      * t->added_at only to add. */
     bool (*names_table_only)(const cfg_program *, const cfg_table *);
+    /* Of a table that several instructions name by their own operands: does this one, in `block`? *only: it does
+     * nothing but load an entry of it, for an indirect jump that comes next. NULL: no table is named so. */
+    bool (*names_table)(const cfg_program *, const cfg_table *, uint32_t block, const isa_insn *, bool *only);
     void (*reaim)(isa_insn *, const struct move_reaim *);
 
     /* --- who names entries of procedures (names.c); NULL find_name: nobody can be told --- */

@@ -87,6 +87,7 @@ static void forget(move_work *w)
     inl_vec_free(&w->near);
     inl_vec_free(&w->forms);
     inl_vec_free(&w->reaims);
+    inl_vec_free(&w->more_names);
     inl_map_free(&w->bodies);
     inl_arena_free(&w->arena);
 }

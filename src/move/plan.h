@@ -70,6 +70,11 @@ typedef struct move_reaim {
     uint32_t table;    /* of the cfg */
 } move_reaim;
 
+typedef struct move_name {
+    uint64_t at;
+    uint32_t table;
+} move_name;
+
 enum { MOVE_LONG = 0, MOVE_SHORT = 1, MOVE_PINNED = 2 /* long, a short one did not reach */ };
 
 /* Counts of a block that are placed elsewhere: amount `weights[k]` belongs to its instruction k. */
@@ -83,14 +88,15 @@ typedef struct move_work {
     move_plan plan; /* first: what the caller gets */
     const move_client *client;
     const struct move_isa *isa;
-    uint8_t *block_bits; /* per block of the cfg */
-    uint32_t *new_at;    /* per block: offset of its new code, or MOVE_NOWHERE */
-    uint8_t *redirected; /* per table */
-    uint8_t *runs_early; /* per procedure: before the tool; NULL: none does */
-    uint8_t *looked_up;  /* per procedure: something looks its return addresses up (lookups.c) */
-    uint8_t *calls_stay; /* per procedure: its calls are made where they were (calls.c) */
-    uint8_t *lands_old;  /* per procedure: exceptions that find old code land there, and it goes on (catch.c) */
-    uint32_t goes_back;  /* the procedure by which Go's goroutines go on where they were interrupted, or CFG_NONE */
+    uint8_t *block_bits;           /* per block of the cfg */
+    uint32_t *new_at;              /* per block: offset of its new code, or MOVE_NOWHERE */
+    uint8_t *redirected;           /* per table */
+    INL_VEC(move_name) more_names; /* by table: of those that several instructions name */
+    uint8_t *runs_early;           /* per procedure: before the tool; NULL: none does */
+    uint8_t *looked_up;            /* per procedure: something looks its return addresses up (lookups.c) */
+    uint8_t *calls_stay;           /* per procedure: its calls are made where they were (calls.c) */
+    uint8_t *lands_old; /* per procedure: exceptions that find old code land there, and it goes on (catch.c) */
+    uint32_t goes_back; /* the procedure by which Go's goroutines go on where they were interrupted, or CFG_NONE */
     INL_VEC(move_catch) catches;
     INL_VEC(move_fixup) far;    /* between procedures */
     INL_VEC(move_reaim) copies; /* of jump tables */

@@ -4,19 +4,23 @@
  *     old:  lea table(%rip),%b ; movslq (%b,%i,4),%t ; add %b,%t ; jmp *%t      entry + table = old target
  *     new:  lea copy(%rip),%b  ; ...                                           entry' + copy = new target
  *
- * Code that is not optimised names it twice, once for the load and once for the addition: both are re-aimed.
+ * Code that is not optimised names it twice, once for the load and once for the addition: both are re-aimed. So are all
+ * loads for one jump, which stand where what leads to it has been put together:
+ *
+ *     mov table(,%i,8),%t ; jmp 1f       mov table(,%i,8),%t ; jmp 1f       1: jmp *%t
+ *
  * Of the others, nothing is changed, and their targets are caught in old code. Tables named by one
  * instruction are redirected together or not at all.
  */
 #include "base/map.h"
+#include "base/search.h"
 #include "move/isa.h"
 
 #include <string.h>
 
 static bool fits(const cfg_table *t)
 {
-    return t->kind != CFG_TABLE_CODE && t->exact && t->named_at && !t->relocated && t->count != 0 &&
-           t->block != CFG_NONE;
+    return t->kind != CFG_TABLE_CODE && t->exact && !t->relocated && t->count != 0 && t->block != CFG_NONE;
 }
 
 static bool has_name(const cfg_table *t, uint64_t name) { return name && (t->named_at == name || t->added_at == name); }
@@ -52,6 +56,46 @@ static bool spoilt(const move_work *w, uint32_t i)
     return false;
 }
 
+/* All that name it in the block; false: something else than a jump needs what one loads. */
+static bool note_names(move_work *w, uint32_t i, uint32_t block)
+{
+    const cfg_program *p = move_cfg(w);
+    const cfg_block *b = &p->blocks[block];
+    const uint8_t *bytes;
+    size_t avail = image_bytes(p->image, b->addr, &bytes);
+    if (avail < b->size) return false;
+    isa_insn in;
+    for (uint64_t off = 0; off < b->size; off += in.len) {
+        bool only;
+        if (p->isa->decode(bytes + off, avail - off, b->addr + off, &in) > ISA_UNKNOWN) return false;
+        if (!w->isa->names_table(p, &p->tables[i], block, &in, &only)) continue;
+        if (!only || !inl_vec_push(&w->more_names, ((move_name){in.addr, i}))) return false;
+    }
+    return true;
+}
+
+/* One that several name. Other jumps of the procedure may read it by the same instructions: it must be as large for all
+ * of them. */
+static bool is_named_by_several(move_work *w, uint32_t i)
+{
+    const cfg_program *p = move_cfg(w);
+    const cfg_table *t = &p->tables[i];
+    const size_t before = w->more_names.count;
+    if (!w->isa->names_table || !t->each_names || !fits(t) || !w->isa->table_fits(p, t)) return false;
+    const cfg_proc *of = &p->procs[p->blocks[t->block].proc];
+    bool good = true;
+    for (uint32_t k = 0; k < p->table_count && good; k++) {
+        const cfg_table *o = &p->tables[k];
+        bool same = o->table == t->table && o->block != CFG_NONE &&
+                    p->blocks[o->block].proc == p->blocks[t->block].proc;
+        good = !same || (o->exact && o->count == t->count && o->kind == t->kind);
+    }
+    for (uint32_t k = 0; k < of->block_count && good; k++) good = note_names(w, i, of->first_block + k);
+    good &= w->more_names.count > before;
+    if (!good) w->more_names.count = before;
+    return good;
+}
+
 void move_pick_tables(move_work *w)
 {
     const cfg_program *p = move_cfg(w);
@@ -59,7 +103,7 @@ void move_pick_tables(move_work *w)
     uint64_t unused;
     for (uint32_t i = 0; i < p->table_count; i++) {
         const cfg_table *t = &p->tables[i];
-        w->redirected[i] = fits(t) && w->isa->table_fits(p, t) && w->isa->names_table_only(p, t);
+        w->redirected[i] = t->named_at && fits(t) && w->isa->table_fits(p, t) && w->isa->names_table_only(p, t);
         note_name(&names, &shared, t->named_at);
         note_name(&names, &shared, t->added_at);
     }
@@ -75,6 +119,9 @@ void move_pick_tables(move_work *w)
     }
     inl_map_free(&names);
     inl_map_free(&shared);
+    w->more_names.count = 0;
+    for (uint32_t i = 0; i < p->table_count; i++)
+        if (!p->tables[i].named_at) w->redirected[i] = is_named_by_several(w, i);
 }
 
 /* Chains each moved procedure's redirected tables. */
@@ -111,6 +158,18 @@ static bool read_entry(const cfg_program *p, const cfg_table *t, uint32_t i, uin
     return true;
 }
 
+/* At all that name a table which has several names. */
+static bool reaim_all(move_work *w, move_reaim r)
+{
+    const move_name *all = w->more_names.items;
+    size_t k = INL_FIRST(w->more_names.count, n, all[n].table >= r.table);
+    for (; k < w->more_names.count && all[k].table == r.table; k++) {
+        r.named_at = move_assumed(w, all[k].at);
+        if (!inl_vec_push(&w->reaims, r)) return false;
+    }
+    return true;
+}
+
 /* Makes room for the tables of the procedure in work, in front of its code. */
 bool move_place_tables(move_work *w)
 {
@@ -129,6 +188,7 @@ bool move_place_tables(move_work *w)
         if (!inl_vec_push(&w->reaims, r) || !inl_vec_push(&w->copies, r)) return false;
         r.named_at = move_assumed(w, t->added_at);
         if (t->added_at && !inl_vec_push(&w->reaims, r)) return false;
+        if (!t->named_at && !reaim_all(w, r)) return false;
         memset(w->plan.text + w->plan.text_size, 0, size);
         w->plan.text_size += size;
     }

@@ -223,6 +223,20 @@ class Live:
             if not re.search(r"\d", report):
                 raise driver.Failed(f"{tool} reports nothing")
 
+    def dispatched(self):
+        """A jump that several loads of a table's entries lead to, whose targets have no room: all of it moves."""
+        program, folder = f"{self.folder}/dispatched", driver.fresh(f"{self.folder}/in-dispatched")
+        done = driver.run(["gcc", "-O1", "-no-pie", f"{HERE}/dispatched.c", "-o", program], LIMIT)
+        if done.status:
+            raise driver.Failed("compile", *driver.as_lines(done.stderr))
+        only = ("--proc", "interpret")
+        with open(f"{folder}/line", "w") as f:
+            f.write("\n")
+        jit = driver.run([self.inlay, "run", "--engine=jit", "inscount", *only, "--", program], LIMIT, stdin=f"{folder}/line")
+        report, said = self.same("dispatched", "inscount", [program], [""], [""], *only)
+        if report != jit.stderr.decode() or " 0 left alone" not in said:
+            raise driver.Failed("another count", report, said, *driver.as_lines(jit.stderr))
+
     def shared(self):
         """Another process in the same memory would come upon jumps: no tool is put in, and both go on."""
         program, source, folder = f"{self.folder}/shared", f"{self.folder}/shared.c", driver.fresh(f"{self.folder}/in-shared")
@@ -642,7 +656,7 @@ def tests(live):
     for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
                        ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
         yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
-    for name in ("throws", "rings", "shared", "wraps", "waits_within", "blamed", "crowded", "reserved", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "contained", "elsewhere",
+    for name in ("throws", "rings", "dispatched", "shared", "wraps", "waits_within", "blamed", "crowded", "reserved", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "contained", "elsewhere",
                  "stopped", "killed"):
         yield name, getattr(live, name)
 

@@ -229,6 +229,7 @@ const move_isa move_isa_here = {
     .asks_piece = move_x86_asks_piece,
     .kept = 0xf008, /* rbx, r12 to r15 */
     .table_fits = move_x86_table_fits,
+    .names_table = move_x86_names_table,
     .names_table_only = move_x86_names_table_only,
     .reaim = move_x86_reaim,
     .reloc = move_x86_reloc,

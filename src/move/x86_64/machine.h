@@ -10,6 +10,7 @@ bool move_x86_checks_limit(const uint8_t *bytes, uint32_t size);
 bool move_x86_keeps_everything(const uint8_t *bytes, uint32_t size);
 bool move_x86_asks_piece(const uint8_t *bytes, uint32_t size);
 /* tables.c */
+bool move_x86_names_table(const cfg_program *, const cfg_table *, uint32_t block, const isa_insn *, bool *only);
 bool move_x86_table_fits(const cfg_program *, const cfg_table *);
 bool move_x86_names_table_only(const cfg_program *, const cfg_table *);
 void move_x86_reaim(isa_insn *, const move_reaim *);

@@ -201,6 +201,40 @@ bool move_x86_names_table_only(const cfg_program *p, const cfg_table *t)
     return uses(p, t, t->named_at) == LOADS && uses(p, t, t->added_at) == ADDS;
 }
 
+/* Where the block leads to if nothing decides it, up to an indirect jump; CFG_NONE: elsewhere. */
+static uint32_t leads_to(const cfg_program *p, uint32_t block)
+{
+    enum { HOPS = 4 };
+    for (unsigned k = 0; k < HOPS; k++) {
+        const cfg_block *b = &p->blocks[block];
+        const cfg_edge *e = &p->edges[b->first_edge];
+        if (b->edge_count == 0 || e->kind == CFG_EDGE_TABLE) return block;
+        if (b->edge_count != 1 || e->to == CFG_NONE || p->blocks[e->to].proc != b->proc) return CFG_NONE;
+        block = e->to;
+    }
+    return CFG_NONE;
+}
+
+/* mov table(,%i,8),%r ; (jmp ...) jmp *%r */
+static bool loads_for_jump(const cfg_program *p, uint32_t block, const isa_insn *in)
+{
+    isa_insn last;
+    isa_mem mem[ISA_MAX_MEM];
+    if (in->raw[in->opcode_at] != 0x8b || !(rex_of(in) & 8)) return false;
+    if (p->isa->memory(in, mem) != 1 || mem[0].base != ISA_NO_REG || mem[0].segment) return false;
+    uint32_t end = leads_to(p, block);
+    if (end == CFG_NONE || !move_last_insn(p, &p->blocks[end], &last) || last.flow != ISA_FLOW_JUMP_IND) return false;
+    unsigned modrm = last.raw[last.modrm_at];
+    return modrm >> 6 == 3 && ((modrm & 7) | (rex_of(&last) & 1) << 3) == reg_field(in);
+}
+
+bool move_x86_names_table(const cfg_program *p, const cfg_table *t, uint32_t block, const isa_insn *in, bool *only)
+{
+    bool names = has_displacement(in, t->table);
+    *only = names && (in->flow == ISA_FLOW_JUMP_IND || loads_for_jump(p, block, in));
+    return names;
+}
+
 /* An absolute one is named by a 32-bit displacement; the copy lies behind the image. */
 bool move_x86_table_fits(const cfg_program *p, const cfg_table *t)
 {
