@@ -225,7 +225,7 @@ class Live:
 
     def dispatched(self):
         """A jump that several loads of a table's entries lead to, whose targets have no room: all of it moves."""
-        program, folder = f"{self.folder}/dispatched", driver.fresh(f"{self.folder}/in-dispatched")
+        program, folder = f"{self.folder}/dispatches", driver.fresh(f"{self.folder}/in-dispatched")
         done = driver.run(["gcc", "-O1", "-no-pie", f"{HERE}/dispatched.c", "-o", program], LIMIT)
         if done.status:
             raise driver.Failed("compile", *driver.as_lines(done.stderr))
