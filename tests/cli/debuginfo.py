@@ -44,11 +44,12 @@ class DebugInfo:
         return p
 
     def map_of(self, p):
+        """What has been written; the last line may be there in part."""
         with open(f"{self.folder}/perf-{p.pid}.map") as f:
-            return [(int(a, 16), int(n, 16), name) for a, n, name in (line.split() for line in f)]
+            return [(int(a, 16), int(n, 16), name) for a, n, name in (line.split() for line in f if line.endswith("\n"))]
 
     def turn(self, p):
-        """Until its loop has been translated, and a little longer."""
+        """Until its loop has been translated."""
         p.stdin.write(b"t")
         p.stdin.flush()
         end = time.monotonic() + PATIENCE
@@ -56,7 +57,6 @@ class DebugInfo:
             if time.monotonic() > end:
                 raise Failed("no line for the loop in perf's map")
             time.sleep(0.05)
-        time.sleep(0.2)
 
     def gdb(self, p, *commands):
         words = [w for c in commands for w in ("-ex", c)]
@@ -75,7 +75,11 @@ class DebugInfo:
         p = self.start(*words)
         try:
             self.turn(p)
-            text = self.gdb(p, "bt", "info symbol $pc")
+            end = time.monotonic() + PATIENCE
+            while True:  # it may still be on its way there
+                text = self.gdb(p, "bt", "info symbol $pc")
+                if re.search(r"^#0 .*\bturns \(", text, re.M) or time.monotonic() > end:
+                    break
         finally:
             self.end(p)
         frames = re.findall(r"^#\d+ +(?:0x\w+ in )?(\S+) \(.*?(?:at .*:(\d+))?$", text, re.M)
@@ -111,6 +115,7 @@ class DebugInfo:
         try:
             self.turn(p)
             pieces = sorted(self.map_of(p))
+            self.child_has_mapped(p)
         finally:
             self.end(p)
         for a, b in zip(pieces, pieces[1:]):
@@ -118,10 +123,19 @@ class DebugInfo:
                 raise Failed(f"{a} and {b} overlap")
         if {"main", "waits", "turns"} - {name for _, _, name in pieces}:
             raise Failed("a procedure is missing")
-        others = [f for f in os.listdir(self.folder) if re.fullmatch(r"perf-\d+\.map", f) and f != f"perf-{p.pid}.map"]
-        with open(f"{self.folder}/{max(others, key=lambda f: os.stat(f'{self.folder}/{f}').st_mtime)}") as f:
-            if " main\n" not in f.read():
+
+    def child_has_mapped(self, p):
+        """The child may come to it only now."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            others = [f for f in os.listdir(self.folder) if re.fullmatch(r"perf-\d+\.map", f) and f != f"perf-{p.pid}.map"]
+            if others:
+                with open(f"{self.folder}/{max(others, key=lambda f: os.stat(f'{self.folder}/{f}').st_mtime)}") as f:
+                    if " main\n" in f.read():
+                        return
+            if time.monotonic() > end:
                 raise Failed("the child's map lacks what it has inherited")
+            time.sleep(0.05)
 
     def through_no_link(self):
         """The folder may be everybody's."""

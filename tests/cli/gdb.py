@@ -171,7 +171,9 @@ class Gdb:
 
     def interrupt(self):
         """^C, steps of one thread while others run, all of them seen, and off."""
-        later = "python import threading, os, signal; threading.Timer(1, lambda: os.kill(os.getpid(), 2)).start()"
+        # When it runs, and not before: gdb would stop reading its commands.
+        later = ("python exec('''import threading, os\ndef runs(event):\n    gdb.events.cont.disconnect(runs)\n"
+                 "    threading.Timer(1, lambda: os.kill(os.getpid(), 2)).start()\ngdb.events.cont.connect(runs)''')")
         said, output, status = self.spin("tbreak tick if spins[0] > 0", "continue", later, "continue", "info threads",
                                          "print spins[0] > 0", "break tick if n == 1", "continue", "next",
                                          "delete", later, "continue", "thread apply all bt 1", "print stop = 1", "continue")
@@ -195,7 +197,7 @@ class Gdb:
         """By SIGKILL from elsewhere, while it runs."""
         p, path = self.served([self.program("spins"), "1", "on"])
         g = subprocess.Popen(self.gdb(f"target remote {path}", "continue"), stdout=subprocess.PIPE, text=True)
-        self.wait_until_it_sleeps(p.pid)
+        self.wait_until_it_sleeps(p)
         p.kill()
         said = g.communicate(timeout=LIMIT)[0]
         p.communicate()
@@ -203,9 +205,10 @@ class Gdb:
             raise driver.Failed("gdb does not see it die", said)
 
     @staticmethod
-    def wait_until_it_sleeps(pid, threads=4):
+    def wait_until_it_sleeps(process, threads=4):
+        """Or has ended already."""
         end = time.monotonic() + LIMIT
-        while len(os.listdir(f"/proc/{pid}/task")) < threads:
+        while process.poll() is None and len(os.listdir(f"/proc/{process.pid}/task")) < threads:
             if time.monotonic() > end:
                 raise driver.Failed("it does not begin")
             time.sleep(0.02)
@@ -216,7 +219,7 @@ class Gdb:
             p, path = self.served([self.program("spins"), "1"])
             g = subprocess.Popen(self.gdb(f"target remote {path}", *commands), stdout=subprocess.PIPE, text=True,
                                  start_new_session=True)
-            self.wait_until_it_sleeps(p.pid, 2)
+            self.wait_until_it_sleeps(p, 2)
             time.sleep(0.3)
             os.killpg(g.pid, signal.SIGKILL)
             g.communicate()

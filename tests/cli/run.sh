@@ -260,8 +260,15 @@ check 'rank of Slurm'          0 '^ranks.7$'                 sh -c "cd '$scratch
 check 'alone in its world'     0 '^alone$'                   sh -c "cd '$scratch' && OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 PMIX_RANK=0 '$inlay' run inscount -o alone -- true && ls alone*"
 check 'rank, a child'          0 '^child.1.[0-9]*$'          sh -c "cd '$scratch' && PMIX_RANK=1 '$inlay' run inscount -o child -- sh -c '/bin/true; :' && ls child*"
 check 'rank, rewritten'        0 '^carried.4$'               sh -c "cd '$scratch' && PMIX_RANK=4 INLAY_OUT=carried '$scratch/out2' && ls carried*"
-check 'at once: three files'   0 '^3$'                       sh -c "cd '$scratch' && for i in 1 2 3; do '$inlay' run inscount -o once -- sleep 0.5 & done; wait; grep -l '^sleep: [0-9]' once* | wc -l"
-check 'at once: said'          0 'once is being written by another process; this one writes once.[0-9]' sh -c "cd '$scratch' && '$inlay' run inscount -o once -- sleep 1 & cd '$scratch'; sleep 0.3; '$inlay' run inscount -o once -- true; wait"
+# meets N: tells that it is there, and ends when N are.
+cat >"$scratch/meets.py" <<'PY'
+import os, sys, time
+open(f"here.{os.getpid()}", "w").close()
+end = time.monotonic() + 100
+while sum(name.startswith("here.") for name in os.listdir(".")) < int(sys.argv[1]) and time.monotonic() < end: time.sleep(0.02)
+PY
+check 'at once: three files'   0 '^3$'                       sh -c "cd '$scratch' && for i in 1 2 3; do '$inlay' run inscount -o once -- /usr/bin/python3 -S meets.py 3 & done; wait; grep -l '^python3[.0-9]*: [0-9]' once* | wc -l"
+check 'at once: said'          0 'once is being written by another process; this one writes once.[0-9]' sh -c "cd '$scratch' && rm -f here.* once*; '$inlay' run inscount -o once -- /usr/bin/python3 -S meets.py 2 & cd '$scratch'; while ! ls here.* >/dev/null 2>&1; do sleep 0.02; done; '$inlay' run inscount -o once -- true; touch here.2; wait"
 check 'again: the same file'   0 '^again$'                   sh -c "cd '$scratch' && '$inlay' run inscount -o again -- true && '$inlay' run inscount -o again -- true && ls again* && test \$(wc -l <again) = 1"
 if unshare -pf true 2>/dev/null; then
     check 'process numbers twice' 0 '^2$'                    sh -c "cd '$scratch' && '$inlay' run inscount -o twice -- sh -c 'for i in 1 2; do unshare -pf sh -c \"/bin/true; :\"; done' && ls twice.1 twice.1.2 | wc -l"
@@ -421,7 +428,8 @@ int main(int argc, char **argv)
     return inlay_start();
 }
 C
-# hang SIGNALS COMMAND...: runs it, and sends it the signals, some time apart, once its routine hangs.
+# hang SIGNALS COMMAND...: runs it, and sends it the signals once its routine hangs: each when the one before has been taken
+# from the kernel. `wait` is some time.
 cat >"$scratch/hang" <<'C'
 #!/bin/sh
 signals=$1
@@ -430,8 +438,12 @@ rm -f armed hanging go-on
 "$@" & hung=$!
 while [ ! -e hanging ]; do sleep 0.1; done
 for signal in $signals; do
-    [ $signal = go ] && touch go-on || kill -$signal $hung
-    sleep 0.3
+    case $signal in
+    go) touch go-on ;;
+    wait) sleep 3 ;;
+    *) kill -$signal $hung ;;
+    esac
+    while grep -q '^S[hi][dg]Pnd:.*[1-9a-f]' /proc/$hung/status; do sleep 0.02; done 2>/dev/null
 done
 wait $hung
 C
@@ -443,7 +455,7 @@ plain="stop=0; $loop"
     "$inlay" rewrite ./hangs --slow /bin/bash -o slow-bash) >"$scratch/log" 2>&1 || cat "$scratch/log"
 check 'hangs: one signal'      143 'the tool hangs in'           ./hang TERM "$inlay" run ./hangs -- bash -c "$plain"
 check 'hangs: rewritten'       143 'the tool hangs in'           ./hang TERM ./hanging-bash -c "$plain"
-check 'hangs: signals again'   143 'the tool hangs in'           ./hang 'HUP 0 0 0 0 0 0 0 0 0 0 TERM' "$inlay" run ./hangs -- bash -c "$handles"
+check 'hangs: signals again'   143 'the tool hangs in'           ./hang 'HUP wait TERM' "$inlay" run ./hangs -- bash -c "$handles"
 check 'slow: all arrive'       0 '^hup$'                     ./hang 'HUP TERM HUP go' "$inlay" run ./hangs --slow -- bash -c "$handles"
 check 'slow: in the end'       0 '^ended$'                   ./hang 'HUP TERM HUP go' "$inlay" run ./hangs --slow -- bash -c "$handles"
 check 'slow: rewritten'        0 '^ended$'                   ./hang 'HUP TERM HUP go' ./slow-bash -c "$handles"

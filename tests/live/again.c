@@ -13,7 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST = 200000 };
+enum {
+    MOST = 200000,
+    PATIENCE = 100000
+}; /* milliseconds: on a busy machine the process may not come to run for long */
 static inlay_process *process;
 static inlay_insertion *all[MOST];
 static size_t count;
@@ -61,7 +64,7 @@ static void one_cycle(void)
         for (inlay_proc *p = inlay_image_is_main(i) ? inlay_image_proc_first(i) : NULL; p; p = inlay_proc_next(p))
             insert_in(p);
     if (!inlay_process_commit(process)) fail("commit");
-    for (int k = 0; k < 500 && !(sums->procs && sums->blocks && sums->edges); k++) usleep(1000);
+    for (int k = 0; k < PATIENCE && !(sums->procs && sums->blocks && sums->edges); k++) usleep(1000);
     for (size_t k = 0; k < count; k++)
         if (!inlay_remove(all[k])) fail("remove");
     if (!inlay_process_commit(process)) fail("commit");

@@ -55,7 +55,7 @@ class Again:
             if len(points) != 1 or points.pop() < 1000:
                 raise Failed("there are not as many points in each cycle", str({line[4] for line in cycles}))
             silent = [k for k, line in enumerate(cycles) if not all(line[1:4])]
-            if len(silent) > LATE // 4:  # on a busy machine the process may not come to run
+            if silent:
                 raise Failed(f"nothing was counted in {len(silent)} of {LATE} cycles", *map(str, [cycles[k] for k in silent[:5]]))
             for target in targets:
                 wrong = outside.wrong_code(target.pid)

@@ -83,6 +83,7 @@ class Commands:
         count = conversation.answers().count(b"\n")
         conversation.say(line)
         conversation.has_answered(count + 1)
+        conversation.rests()
         return conversation.answers().decode().splitlines()[-1]
 
     def same_text(self, conversation, before):
@@ -246,6 +247,15 @@ class Commands:
             finally:
                 process.kill()
 
+    def counted(self, pid, expected, *procedures):
+        """What `count` says; where the process got no processor meanwhile, it is given more time."""
+        for seconds in ("0.1", "1", "10", "100"):
+            with Command(self.inlay, "count", "-p", pid, "--for", seconds, *procedures) as command:
+                out = command.end(signo=None)
+            if re.search(expected, out, re.M):
+                return out
+        raise driver.Failed(f"{expected} is not counted", out)
+
     def busy_place(self):
         """Where a thread always waits at the breakpoint all ends when it is to, and nothing stays."""
         with self.hot() as process:
@@ -265,14 +275,10 @@ class Commands:
                     raise driver.Failed("nobody reads on", *command.said)
             if [line for line in command.said if "all could" in line] or "cannot write the result: Broken pipe" not in command.said[-1]:
                 raise driver.Failed("it is said why", *command.said)
-            with Command(self.inlay, "count", "-p", process.pid, "--for", "0.1", "place", "narrow", "behind") as command:
-                out = command.end(signo=None)
-            if not re.search(r"^ *[1-9]\d*  place", out, re.M) or not re.search(r"^ *-  narrow \(hot\): .", out, re.M):
+            out = self.counted(process.pid, r"^ *[1-9]\d*  place", "place", "narrow", "behind")
+            if not re.search(r"^ *-  narrow \(hot\): .", out, re.M):
                 raise driver.Failed("what is not counted has not been called 0 times", out)
-            with Command(self.inlay, "count", "-p", process.pid, "--for", "0.1", "waits") as command:
-                out = command.end(signo=None)
-            if not re.search(r"^ *[1-9]\d*  waits", out, re.M):
-                raise driver.Failed("there is room for a jump behind another procedure", out)
+            self.counted(process.pid, r"^ *[1-9]\d*  waits", "waits")  # there is room for a jump behind another procedure
             with Command(self.inlay, "break", "-p", process.pid, "narrow") as command:
                 command.end(signo=None, status=1)
             if not any("nothing can be put into narrow (hot): " in line for line in command.said):
@@ -370,23 +376,13 @@ class Commands:
                 end = time.monotonic() + LIMIT
                 while not any("is stopped" in line for line in command.said) and time.monotonic() < end:
                     time.sleep(0.02)
-                self.has_state(c, "T")
+                c.has_state("T")
                 os.kill(c.process.pid, signal.SIGCONT)
                 out = command.end(signo=None)
                 os.kill(c.process.pid, signal.SIGCONT)
             c.has_answered(2)
             if out.count("hit ") != 2:
                 raise driver.Failed("two hits", out)
-
-    @staticmethod
-    def has_state(conversation, state):
-        end = time.monotonic() + LIMIT
-        while time.monotonic() < end:
-            with open(f"/proc/{conversation.process.pid}/stat", encoding="utf-8") as f:
-                if f.read().rsplit(")", 1)[1].split()[0] == state:
-                    return
-            time.sleep(0.02)
-        raise driver.Failed(f"its state is not {state}")
 
     def tee(self):
         """From now on, what goes to descriptor 1 alone, in its order; several ways to write."""
@@ -403,6 +399,7 @@ class Commands:
                              "os.write(1, b'thread\\n')) for _ in range(4)]]")
                 c.say("os.fork() or os._exit(0) or 1", "'the end'")
                 c.wait_until(lambda answers: answers.endswith(b"the end\n"))
+                c.rests()
                 until = len(c.answers())
                 command.end()
             self.asks(c, "'not any more'")
@@ -431,12 +428,13 @@ class Commands:
             with Command(self.example("retee"), c.process.pid, f"{folder}/teed", ready="is followed") as retee:
                 c.say("echo one; echo error >&2; echo two")
                 c.has_answered(4)
-                end = time.monotonic() + LIMIT
-                while os.path.getsize(f"{folder}/teed") < len("one\ntwo\n") and time.monotonic() < end:
+                c.rests()
+                end, found = time.monotonic() + LIMIT, ""
+                while not found.endswith("two\n") and time.monotonic() < end:
                     time.sleep(0.05)
+                    with open(f"{folder}/teed", encoding="utf-8") as f:
+                        found = f.read()
                 retee.end()
-            with open(f"{folder}/teed", encoding="utf-8") as f:
-                found = f.read()
             if not re.fullmatch("one\n(error\n)?two\n", found) or c.answers() != b"before\none\nerror\ntwo\n":
                 raise driver.Failed("what bash wrote to descriptor 1", found, c.answers().decode())
         with Conversation(["/usr/bin/bash"], folder, "second") as c:

@@ -141,12 +141,6 @@ class Killed(out.Out):
         if not good:
             raise driver.Failed(f"status {status}", said[-600:])
 
-    def is_as_it_was(self, pid, before):
-        after = out.visible(pid)
-        if before != after:
-            more = [f"{fd}: {os.readlink(f'/proc/{pid}/fd/{fd}')}" for fd in after[0] if fd not in before[0]]
-            raise driver.Failed("other descriptors or signals", repr(before), repr(after), *more)
-
     # --- rows
 
     def survivor(self, what, whom, steps, folder):
@@ -157,8 +151,11 @@ class Killed(out.Out):
             pid = c.process.pid
             c.say(*WORK)
             c.has_answered(len(WORK))
-            while not any("eventpoll" in os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")):
-                time.sleep(0.01)  # one of its threads makes it
+            end = time.monotonic() + LIMIT
+            while not any("eventpoll" in path for path in out.files_of(pid).values()):  # one of its threads makes it
+                if time.monotonic() > end:
+                    raise driver.Failed("a thread of its own does not begin")
+                time.sleep(0.01)
             before = out.visible(pid)
             try:
                 for step in steps:
@@ -172,7 +169,7 @@ class Killed(out.Out):
                     c.has_answered(len(lines))
                     if what != "report" or step == steps[-1] or tried % 8 == 0:
                         self.free(pid)
-                        self.is_as_it_was(pid, before)
+                        out.is_as_before(pid, before)
             except (driver.Failed, subprocess.SubprocessError) as e:
                 raise driver.Failed(f"step {step}: {e}; the process: {c.process.poll()}") from None
             answers, ended = c.end()

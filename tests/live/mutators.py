@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [f"{HERE}/../support", HERE]
 import driver  # noqa: E402
-from run import LIMIT, PROGRAMS, TALK, Conversation  # noqa: E402
+from run import LIMIT, PROGRAMS, TALK, Conversation, call_of, state_of  # noqa: E402
 
 QUICK = "talks-dynamic,talks-static,python,events-threads,events-exec,events-libraries,gone,breakpoint,lost,once-dynamic,once-static,once-python,create,create-killed," \
         "create-wrong,create-dynamic,create-static,removed,order,stopped,left,several,example,wrong"
@@ -87,11 +87,6 @@ def text_of(pid):
             mem.seek(int(m[1], 16))
             found[m[0]] = mem.read(int(m[2], 16) - int(m[1], 16))
     return found
-
-
-def state_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
-        return f.read().rsplit(")", 1)[1].split()[0]
 
 
 def mappings_of(pid):
@@ -359,6 +354,7 @@ class Mutators:
             return
         with Conversation([program], driver.fresh(f"{self.folder}/once")) as c, Mutator(self.program) as m:
             c.has_answered(1)
+            self.waits_in_calls(c.process.pid)
             m.does(f"attach {c.process.pid}")
             for text, expected in (
                     ("config.limit", "int|i|42|"), ("*config.name", "char|i|104|"), ("config.ratio", "float|f|0.5|"),
@@ -424,6 +420,19 @@ class Mutators:
             c.say("x")
             if c.end() != (b"ready\n31 50 2.500 0\n", 8):
                 raise driver.Failed("it does not go on with what was written", *map(repr, c.end()))
+
+    @staticmethod
+    def waits_in_calls(pid):
+        """The threads of once.c have come to where they wait: in read, in a handler's nanosleep, in poll."""
+        calls, end = {1: (0,), 3: (35, 230), 4: (7,)}, time.monotonic() + LIMIT
+        while True:
+            tids = sorted(map(int, os.listdir(f"/proc/{pid}/task")))
+            here = [call_of(pid, tid) for tid in tids]
+            if len(tids) == 5 and all(here[k] and here[k][0] in numbers for k, numbers in calls.items()):
+                return
+            if time.monotonic() > end:
+                raise driver.Failed("its threads do not come there", repr(here))
+            time.sleep(0.01)
 
     @staticmethod
     def stands_in(m, thread, within):

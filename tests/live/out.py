@@ -60,20 +60,47 @@ def clean(pid, before):
     wrong = wrong_code(pid)
     if wrong:
         raise driver.Failed(wrong)
-    after = visible(pid)
-    for _ in range(100):  # a handler of its own has a mask
-        if before == after:
-            break
+    is_as_before(pid, before)
+
+
+def is_as_before(pid, before):
+    """What is to be seen of it, once it has come out of its own handlers, which have masks."""
+    end, after = time.monotonic() + live.LIMIT, visible(pid)
+    while before != after and time.monotonic() < end:
         time.sleep(0.01)
         after = visible(pid)
     if before != after:
-        raise driver.Failed("something stays behind", repr(before), repr(after))
+        more = [f"{fd}: {path}" for fd, path in files_of(pid).items() if fd not in before[0]]
+        raise driver.Failed("something stays behind", repr(before), repr(after), *more)
+
+
+def files_of(pid):
+    """By descriptor; one that is closed meanwhile is none."""
+    found = {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found[fd] = os.readlink(f"/proc/{pid}/fd/{fd}")
+        except FileNotFoundError:
+            pass
+    return found
 
 
 def visible(pid):
     with open(f"/proc/{pid}/status") as f:
         signals = [line for line in f if re.match("Sig(Pnd|Blk|Ign|Cgt)|ShdPnd", line)]
     return sorted(os.listdir(f"/proc/{pid}/fd")), signals
+
+
+def has_run(pid, seconds):
+    """Until it has had so much more of a processor's time."""
+    def ran():
+        with open(f"/proc/{pid}/schedstat", encoding="ascii") as f:
+            return int(f.read().split()[0]) / 1e9
+    end, enough = time.monotonic() + live.LIMIT, ran() + seconds
+    while ran() < enough:
+        if time.monotonic() > end:
+            raise driver.Failed("it does not run")
+        time.sleep(0.01)
 
 
 FINDER = """
@@ -124,11 +151,12 @@ class Out(live.Live):
         with live.Conversation(command, folder) as c:
             c.say(*first)
             c.has_answered(before)
+            c.rests()
             state = visible(c.process.pid)
             self.attach(tool, c.process.pid, "-o", f"{folder}/report")
             half = len(second) // 2
             c.say(*second[:half])
-            self.count_of(c, first)
+            c.rests()
             early = self.inside("report", c.process.pid)
             self.inside("detach", c.process.pid)
             with open(f"{folder}/report") as f:
@@ -152,13 +180,13 @@ class Out(live.Live):
             return
         with live.Conversation([program], folder) as c:
             c.say("work 5")
-            self.count_of(c, [1])
+            c.rests()
             state = visible(c.process.pid)
             for _ in range(2):  # another tool comes when one has gone
                 self.attach("calls", c.process.pid, "-o", f"{folder}/report")
                 for expected in (300, 700):
                     c.say("work 300" if expected == 300 else "work 400")
-                    self.count_of(c, [1])
+                    c.rests()
                     self.counted(self.inside("report", c.process.pid), expected)
                 listed = subprocess.run([self.inlay, "ps"], capture_output=True, text=True).stdout
                 if not re.search(rf"^ *{c.process.pid} .* talks +calls -o {folder}/report$", listed, re.M):
@@ -169,7 +197,7 @@ class Out(live.Live):
                     self.counted(f.read(), 700)
                 clean(c.process.pid, state)
                 c.say("work 50")
-                self.count_of(c, [1])
+                c.rests()
                 os.remove(f"{folder}/report")
             if c.end()[1] != 9:
                 raise driver.Failed("its status is another")
@@ -298,7 +326,7 @@ class Out(live.Live):
             state = visible(c.process.pid)
             for _ in range(20 if self.all else 3):
                 self.attach("memtrace", c.process.pid, "--image", "signalled", "-o", f"{folder}/report")
-                time.sleep(0.05)
+                has_run(c.process.pid, 0.05)
                 self.inside("detach", c.process.pid)
                 clean(c.process.pid, state)
                 if not os.path.getsize(f"{folder}/report"):
@@ -356,8 +384,8 @@ class Out(live.Live):
                 wrong = wrong_code(pid)
                 if wrong:
                     raise driver.Failed(f"after {k + 1} cycles: {wrong}")
-            c.say("end")
             now = self.size(pid)
+            c.say("end")
             answers, status = c.end()
         if status or not answers.endswith(b"all is well\n"):
             raise driver.Failed(f"status {status}", *driver.as_lines(answers)[-5:])
@@ -402,7 +430,7 @@ class Out(live.Live):
             c.process.send_signal(signal.SIGSTOP)
             self.inside("detach", c.process.pid)
             c.say("two")
-            time.sleep(0.2)
+            c.has_state("T")
             if c.answers() != b"one\n":
                 raise driver.Failed("it was set going")
             c.process.send_signal(signal.SIGCONT)
@@ -420,6 +448,8 @@ class Out(live.Live):
                 c.has_answered(1)
                 self.attach("calls", c.process.pid, "-o", f"{folder}/report")
                 kill = [] if steps is None else ["-e", f"inject=ptrace,process_vm_writev:delay_enter=1:when={step}"]
+                if os.path.exists(f"{folder}/trace"):
+                    os.remove(f"{folder}/trace")  # no lines of the last one are waited for
                 trace = subprocess.Popen(["strace", "-f", "-o", f"{folder}/trace", "-e",
                                           "trace=ptrace,process_vm_writev", *kill, self.inlay, "detach",
                                           str(c.process.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -442,9 +472,10 @@ class Out(live.Live):
     def wait_for_lines(path, count, process):
         end = time.monotonic() + live.LIMIT
         while process.poll() is None and time.monotonic() < end:
-            with open(path) as f:
-                if sum(1 for _ in f) >= count:
-                    return
+            if os.path.exists(path):
+                with open(path) as f:
+                    if sum(1 for _ in f) >= count:
+                        return
             time.sleep(0.0002)
 
     def comes_out(self, process):
@@ -467,19 +498,21 @@ class Out(live.Live):
         """A thread stands in what looks unwind tables up, of which nothing else has moved in its image: at the second
         instruction, under the jump to new code."""
         program = self.compiled(["gcc"], "finds.c")
-        with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-            try:
-                time.sleep(0.2)
-                stand_in_finder(process.pid, os.path.dirname(program))
-                self.attach("calls", process.pid, "--image", "program", "-o", f"{program}.report")
-                os.kill(process.pid, signal.SIGCONT)
-                time.sleep(0.1)
-                self.comes_out(process)
-                answer, _ = process.communicate(b"x", timeout=live.LIMIT)
-            finally:
-                process.kill()
-        if (answer, process.returncode) != (b"caught\n", 5):
-            raise driver.Failed(f"it ended with {process.returncode}", repr(answer))
+        with live.Conversation([program], os.path.dirname(program)) as c:
+            c.rests()
+            stand_in_finder(c.process.pid, os.path.dirname(program))
+            self.attach("calls", c.process.pid, "--image", "program", "-o", f"{program}.report")
+            os.kill(c.process.pid, signal.SIGCONT)
+            time.sleep(0.1)
+            self.comes_out(c.process)
+            self.is_caught(c)
+
+    @staticmethod
+    def is_caught(c):
+        c.say("x")
+        ended = c.end()
+        if ended != (b"caught\n", 5):
+            raise driver.Failed(f"it ended with {ended}")
 
     def compiled(self, compiler, source):
         program = f"{driver.fresh(f'{self.folder}/{source}')}/program"
@@ -491,21 +524,16 @@ class Out(live.Live):
     def survives(self, cycles, compiler, source, *args):
         """The program ends as it should, after the tool has been there so often."""
         program = self.compiled(compiler, source)
-        with subprocess.Popen([program, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-            try:
-                time.sleep(0.2)
-                for k in range(cycles):
-                    self.attach("calls", process.pid, "-o", f"{program}.report")
-                    time.sleep(0.1)
-                    self.comes_out(process)
-                    time.sleep(0.1)
-                    if process.poll() is not None:
-                        raise driver.Failed(f"it ended with {process.returncode} in cycle {k + 1}")
-                answer, _ = process.communicate(b"x", timeout=live.LIMIT)
-            finally:
-                process.kill()
-        if (answer, process.returncode) != (b"caught\n", 5):
-            raise driver.Failed(f"it ended with {process.returncode}", repr(answer))
+        with live.Conversation([program, *args], os.path.dirname(program)) as c:
+            c.rests()
+            for k in range(cycles):
+                self.attach("calls", c.process.pid, "-o", f"{program}.report")
+                time.sleep(0.1)
+                self.comes_out(c.process)
+                time.sleep(0.1)
+                if c.process.poll() is not None:
+                    raise driver.Failed(f"it ended with {c.process.returncode} in cycle {k + 1}")
+            self.is_caught(c)
 
     def server(self, cycles):
         """redis-server under redis-benchmark: no request is lost while tools come and go."""

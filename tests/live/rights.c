@@ -7,6 +7,7 @@
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -67,10 +68,25 @@ static int fault(void)
     return read(zero, at, 1) == 1 ? close(zero) : -1;
 }
 
-/* In a system call that faults in one page after the other. Each takes a second, until another process gives it. */
-enum { PAGES = 9 };
-static void give_pages(int faults)
+/* In a system call that faults in one page after the other. Each takes a second, until another process gives it; that
+ * begins when somebody has come who is to wait. */
+enum { PAGES = 7 };
+static void await_tracer(pid_t pid)
 {
+    char path[32], text[4096] = "TracerPid:\t0\n";
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    while (strstr(text, "TracerPid:\t0\n") && getppid() == pid) {
+        usleep(10000);
+        int file = open(path, O_RDONLY);
+        ssize_t n = read(file, text, sizeof text - 1);
+        close(file);
+        if (n > 0) text[n] = 0;
+    }
+}
+
+static void give_pages(int faults, pid_t parent)
+{
+    await_tracer(parent);
     for (int k = 0; k < PAGES; k++, page.range.start += PAGE) {
         sleep(1);
         ioctl(faults, UFFDIO_ZEROPAGE, &page);
@@ -90,7 +106,8 @@ static int fault_on(void)
     if (socketpair(AF_UNIX, SOCK_DGRAM, 0, ends)) return -1;
     if (setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room)) return -1;
     if (write(ends[0], bytes, sizeof bytes) != sizeof bytes) return -1;
-    if (fork() == 0) give_pages(faults);
+    pid_t parent = getpid();
+    if (fork() == 0) give_pages(faults, parent);
     if (read(ends[1], at, sizeof bytes) != sizeof bytes) return -1;
     return wait(NULL) < 0 || close(faults) || close(ends[0]) || close(ends[1]);
 }

@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [f"{HERE}/../support", HERE]
 import driver  # noqa: E402
 from out import clean, visible  # noqa: E402
-from run import LIMIT, Conversation  # noqa: E402
+from run import LIMIT, READS, Conversation, call_of, state_of  # noqa: E402
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 DOES_NOT_STOP = "does not stop: it waits for a device or a child of vfork, or its cgroup is frozen"
@@ -184,12 +184,29 @@ class Rights:
     def no_first_thread(self):
         self.refused("first", "the first thread of process .* has ended")
 
-    def held(self, what, refuses):
+    @staticmethod
+    def is_in_fault(c):
+        """Within a call that reads something else than its lines."""
+        call = call_of(c.process.pid)
+        return call is not None and call[0] in READS and call[1] != 0
+
+    @staticmethod
+    def comes_there(c, is_there):
+        """False: the kernel knows no such thing."""
+        c.has_answered(1)
+        end = time.monotonic() + LIMIT
+        while not is_there(c):
+            if b"cannot" in c.answers():
+                return False
+            if c.process.poll() is not None or time.monotonic() > end:
+                raise driver.Failed("it does not come there", repr(c.answers()))
+            time.sleep(0.01)
+        return True
+
+    def held(self, what, is_there, refuses):
         """The kernel has its first thread, and nobody can stop that: this is said soon, and the process goes on."""
         with Conversation([self.program, what], driver.fresh(f"{self.folder}/held-{what}")) as c:
-            c.has_answered(1)
-            time.sleep(0.5)
-            if b"cannot" not in c.answers():
+            if self.comes_there(c, is_there):
                 refuses(c.process.pid)
             c.say("one")
             answers, status = c.end()
@@ -197,18 +214,16 @@ class Rights:
             raise driver.Failed(f"{what}: status {status}, answers", repr(answers))
 
     def in_vfork(self):
-        self.held("vfork", lambda pid: self.both(pid, DOES_NOT_STOP))
+        self.held("vfork", lambda c: state_of(c.process.pid) == "D", lambda pid: self.both(pid, DOES_NOT_STOP))
 
     def in_fault(self):
         """Whoever waits for it burns a processor's time meanwhile, a minute long: with --all."""
-        self.held("fault", lambda pid: self.command(pid, "attach", "inscount", str(pid), says=DOES_NOT_STOP))
+        self.held("fault", self.is_in_fault, lambda pid: self.command(pid, "attach", "inscount", str(pid), says=DOES_NOT_STOP))
 
     def in_faults(self):
         """It comes on by and by, and is waited for."""
         with Conversation([self.program, "faults"], driver.fresh(f"{self.folder}/faults")) as c:
-            c.has_answered(1)
-            time.sleep(0.5)
-            if b"cannot" not in c.answers():
+            if self.comes_there(c, self.is_in_fault):
                 began = time.monotonic()
                 done = driver.run([self.inlay, "attach", "inscount", "-o", "/dev/null", str(c.process.pid)], LIMIT)
                 if done.status:
@@ -254,13 +269,12 @@ class Rights:
             c.has_answered(1)
             os.kill(c.process.pid, signal.SIGSTOP)
             self.command(c.process.pid, "count", "--for", "0.2", "-p", str(c.process.pid), "read", status=0)
-            with open(f"/proc/{c.process.pid}/stat", encoding="utf-8") as f:
-                state = f.read().rsplit(")", 1)[1].split()[0]
+            c.has_state("T")
             os.kill(c.process.pid, signal.SIGCONT)
             c.say("two")
             answers, status = c.end()
-        if state != "T" or answers != b"one\ntwo\n" or status != 5:
-            raise driver.Failed(f"stopped: {state}, status {status}, answers", repr(answers))
+        if answers != b"one\ntwo\n" or status != 5:
+            raise driver.Failed(f"stopped: status {status}, answers", repr(answers))
 
     def under_jit(self):
         self.refused("", "runs under a tool .* already",
@@ -337,7 +351,7 @@ class Rights:
                 for file, text in (("cgroup.procs", str(c.process.pid)), (state, frozen)):
                     with open(f"{made}/{file}", "w", encoding="utf-8") as f:
                         f.write(text)
-                time.sleep(0.3)
+                self.is_frozen(made)
                 try:
                     self.both(c.process.pid, DOES_NOT_STOP)
                 finally:
@@ -352,6 +366,19 @@ class Rights:
             if made and os.path.isdir(made):
                 os.rmdir(made)
             subprocess.run(["umount", mount], check=False)
+
+    @staticmethod
+    def is_frozen(cgroup):
+        """Until it is."""
+        end, text = time.monotonic() + LIMIT, ""
+        while not re.search("^(FROZEN|frozen 1)$", text, re.M):
+            if time.monotonic() > end:
+                raise driver.Failed("it does not freeze", text)
+            time.sleep(0.01)
+            for name in ("freezer.state", "cgroup.events"):
+                if os.path.exists(f"{cgroup}/{name}"):
+                    with open(f"{cgroup}/{name}", encoding="utf-8") as f:
+                        text = f.read()
 
     def executes(self):
         """Another program in the midst of it, again and again: it is said in a line, or has been done."""

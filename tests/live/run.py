@@ -8,12 +8,15 @@ Each program answers lines of its standard input. It gets some, then the tool co
 answers and its status are compared with a run of its own.
 """
 
+import array
+import fcntl
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 sys.dont_write_bytecode = True
@@ -22,6 +25,7 @@ sys.path[:0] = [f"{HERE}/../support"]
 import driver  # noqa: E402
 
 LIMIT = 180
+READS = 0, 19  # read, readv
 
 TALK = ("work 9", "signal", "wake", "settings"), \
        ("settings", "work 300", "threads 8", "signal", "wake", "fork", "spawn", "fault", "sleep", "jump", "signal",
@@ -67,6 +71,22 @@ print("\n%d %d" % (a.returncode, p.returncode))
 TOOLS = ("inscount", "calls", "bbcount", "branches", "opcodemix", "prof")
 
 
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
+
+
+def call_of(pid, tid=None):
+    """The call in which a thread sleeps, the first unless another is named: its number and what it was given. Nothing: it
+    sleeps in none, or has ended."""
+    try:
+        with open(f"/proc/{pid}/task/{tid or pid}/syscall", encoding="ascii") as f:
+            words = f.read().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return (int(words[0]), *(int(word, 16) for word in words[1:])) if len(words) > 3 else None
+
+
 class Conversation:
     """A process, and what it has answered."""
 
@@ -97,6 +117,42 @@ class Conversation:
                 return
             if over:
                 raise driver.Failed("it has not answered", self.answers().decode(errors="replace")[-300:])
+            time.sleep(0.01)
+
+    def rests(self):
+        """Until it waits for more lines: it has taken all that it was told, and done what follows from that. What it
+        writes last is there some time before it has come back from writing it. One that has ended does nothing more."""
+        end = time.monotonic() + LIMIT
+        while self.process.poll() is None and not self.reads():
+            if time.monotonic() > end:
+                raise driver.Failed("it does not come to read", self.answers().decode(errors="replace")[-300:])
+            time.sleep(0.01)
+
+    def reads(self):
+        """It waits in a call that reads its standard input, in which nothing is left. (First the one, then the other: what is
+        on its way back with the last line does not sleep any more.)"""
+        if self.has_lines_left():
+            return False
+        number, *arguments = call_of(self.process.pid) or (None,)
+        try:
+            return number in READS and \
+                os.stat(f"/proc/{self.process.pid}/fd/{arguments[0]}").st_ino == os.fstat(self.process.stdin.fileno()).st_ino
+        except OSError:  # it ends just then
+            return False
+
+    def has_lines_left(self):
+        left = array.array("i", [0])
+        fcntl.ioctl(self.process.stdin, termios.FIONREAD, left)
+        return left[0] > 0
+
+    def has_state(self, state):
+        end = time.monotonic() + LIMIT
+        while True:
+            found = state_of(self.process.pid)
+            if found == state:
+                return
+            if found in "XZ" or time.monotonic() > end:
+                raise driver.Failed(f"its state is {found}, not {state}")
             time.sleep(0.01)
 
     def end(self):
@@ -138,7 +194,8 @@ class Live:
     def native(self, command, first, second, folder):
         with Conversation(command, folder, "native") as c:
             c.say(*first)
-            before = self.count_of(c, first)
+            c.rests()
+            before = c.answers().count(b"\n")
             self.say_rest(c, second)
             return (before, *c.end())
 
@@ -149,20 +206,6 @@ class Live:
         except BrokenPipeError:
             pass  # it was told to end
 
-    @staticmethod
-    def count_of(conversation, lines):
-        """Lines of the answer to these: when nothing more comes."""
-        if not lines:
-            return 0
-        conversation.has_answered(1)
-        count, same = -1, 0
-        while same < 30:
-            now = conversation.answers().count(b"\n")
-            same = same + 1 if now == count else 0
-            count = now
-            time.sleep(0.01)
-        return count
-
     def same(self, name, tool, command, first, second, *options):
         """The tool's report."""
         folder = driver.fresh(f"{self.folder}/{name}")
@@ -170,6 +213,7 @@ class Live:
         with Conversation(command, folder) as c:
             c.say(*first)
             c.has_answered(before)
+            c.rests()
             said = self.attach(tool, c.process.pid, "-o", f"{folder}/report", *options)
             self.say_rest(c, second)
             here, ended = c.end()
@@ -328,12 +372,9 @@ class Live:
             c.has_answered(2)
             c.say("three")
             c.has_answered(3)
+            c.rests()  # it answers in what is stood in for, and comes out a little later
             wanted = b"2 entered, 1 left\n"
-            for _ in range(100):  # it answers in what is stood in for, and comes out a little later
-                done = driver.run([self.inlay, "report", str(c.process.pid)], LIMIT)
-                if done.stdout == wanted:
-                    break
-                time.sleep(0.05)
+            done = driver.run([self.inlay, "report", str(c.process.pid)], LIMIT)
             c.say("four")
             answers, status = c.end()
         if done.status or done.stdout != wanted:
@@ -342,18 +383,20 @@ class Live:
             raise driver.Failed(f"status {status}", repr(answers))
 
     def computing(self, name, work, means):
-        """A program of one thread that works until it is told to stop, with the report of prof on its main."""
+        """A program of one thread that works until it is told to stop, with the report of prof on its main. `work` is done in
+        each turn and answers whether there were `means` of them once more: then there is a line."""
         program, source, folder = f"{self.folder}/{name}", f"{self.folder}/{name}.c", driver.fresh(f"{self.folder}/in-{name}")
         with open(source, "w") as f:
             f.write("#include <unistd.h>\nvolatile unsigned sum;\nint main(void) {\n    double x = 0;\n    unsigned i;\n"
                     "    write(1, \"x\\n\", 2);\n    for (i = 1;; i++) {\n        sum += i;\n        x += 0.5;\n"
-                    f"        {work}\n    }}\n    return x != i * 0.5;\n}}\n")
+                    f"        if ({work}) {{\n            write(1, \"x\\n\", 2);\n"
+                    "            if (!access(\"stop\", 0)) break;\n        }\n    }\n    return x != i * 0.5;\n}\n")
         if driver.build("dynamic", source, program):
             return
         with Conversation([program], folder) as c:
             c.has_answered(1)
             self.attach("prof", c.process.pid, "-o", f"{folder}/report")
-            time.sleep(0.3)
+            c.has_answered(c.answers().count(b"\n") + 2)  # the first of these began before the tool came
             open(f"{folder}/stop", "w").close()
             if c.end()[1]:
                 raise driver.Failed("what it computes is not what it was")
@@ -454,11 +497,11 @@ class Live:
 
     def loop(self):
         """A frame that was there before, below another, comes into new code with the next turn of its loop."""
-        self.computing("sleeps", 'usleep(500); if (!access("stop", 0)) break;', 200)
+        self.computing("sleeps", "usleep(500), i % 200 == 0", 200)
 
     def leader(self):
         """The thread that starts the tool stands in the middle of something, registers and vectors in use."""
-        self.computing("computes", 'if (!(i & 0xfffff) && !access("stop", 0)) break;', 1000000)
+        self.computing("computes", "!(i & 0xfffff)", 0x100000)
 
     # --- what is refused
 
@@ -623,7 +666,7 @@ class Live:
             c.process.send_signal(signal.SIGSTOP)
             self.attach("calls", c.process.pid, "-o", f"{folder}/report")
             c.say("two")
-            time.sleep(0.2)
+            c.has_state("T")
             if c.answers() != b"one\n":
                 raise driver.Failed("it was set going")
             c.process.send_signal(signal.SIGCONT)

@@ -26,11 +26,11 @@ int main(void)
     setitimer(ITIMER_REAL, &often, NULL);
     puts("begun");
     fflush(stdout);
-    for (uint64_t round = 1; !ends; round++) {
+    for (uint64_t round = 1; !ends || ticks <= 10; round++) {
         work(one, round);
         work(two, round);
     }
     setitimer(ITIMER_REAL, &never, NULL);
-    puts(ticks > 10 && !memcmp(one, two, sizeof one) ? "the same" : "not the same");
+    puts(!memcmp(one, two, sizeof one) ? "the same" : "not the same");
     return 0;
 }

@@ -46,10 +46,11 @@ int main(int argc, char **argv)
     std::vector<std::thread> more;
     for (int i = argc > 1 ? atoi(argv[1]) : 0; i > 0; i--) more.emplace_back(work, &quick, false);
     getchar();
+    while (quick <= 100 || slow <= 2) usleep(1000); // on a busy machine they may hardly have begun
     stop = true;
     a.join();
     b.join();
     for (auto &t : more) t.join();
-    puts(quick > 100 && slow > 2 ? "caught" : "too few");
+    puts("caught");
     return 5;
 }

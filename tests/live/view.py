@@ -22,7 +22,7 @@ sys.path[:0] = [f"{HERE}/../support", HERE]
 import driver  # noqa: E402
 from commands import Command  # noqa: E402
 from driver import Failed  # noqa: E402
-from run import LIMIT, Conversation  # noqa: E402
+from run import LIMIT, Conversation, call_of  # noqa: E402
 
 WAKE = signal.SIGUSR2
 CHAIN = ["deep::chain::leaf", "deep::chain::middle", "outer", "main"]
@@ -196,13 +196,24 @@ class View:
         """Without names: as many frames, through the same procedures of libraries."""
         with Conversation([f"{self.folder}/stripped"], driver.fresh(f"{self.folder}/stripped-run")) as c:
             c.say("spin")
+            self.leaves_main(c)
             before = self.settled(c)
             self.must([self.inlay, "attach", "inscount", "-o", f"{self.folder}/report", str(c.process.pid)])
             self.go_on(c, WAKE)
             c.has_answered(1)
             c.say("spin")
+            self.leaves_main(c)
             after = self.settled(c)
             self.compare(before, after)
+
+    @staticmethod
+    def leaves_main(c):
+        """It has taken the line and computes; it waits in no call."""
+        end = time.monotonic() + LIMIT
+        while c.has_lines_left() or call_of(c.process.pid):
+            if time.monotonic() > end:
+                raise Failed("it does not begin")
+            time.sleep(0.01)
 
     def settled(self, c):
         """The same twice."""

@@ -7,14 +7,16 @@ engine, with gcc and clang, optimised or not; what cannot be told is refused.
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
-import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [f"{HERE}/../support"]
+sys.path[:0] = [f"{HERE}/../support", f"{HERE}/../live"]
 import driver  # noqa: E402
+import run as live  # noqa: E402
+from commands import Command  # noqa: E402
 from driver import Failed  # noqa: E402
 from names import engines, values  # noqa: E402
 
@@ -113,42 +115,30 @@ def breaks(inlay, folder):
             raise Failed(f"'{line}' is not told", *driver.as_lines(done.stdout)[:12])
 
 
-def line_of(pipe):
-    return pipe.readline().decode(errors="replace")
-
-
 def attached(inlay, folder, how):
     """The call that has begun before is none of the snippet's; its text is there again behind it."""
     program = build(folder, "gcc-O2")
-    target = subprocess.Popen([program, "waits"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    report, tool = f"{folder}/{how}", None
-    code = "static long c, s; c++; s += n * ($ret == n)"
-    try:
-        time.sleep(0.3)
-        command = [inlay, "snippet", "-p", str(target.pid)] + (["--for", "2"] if how == "left" else [])
-        tool = subprocess.Popen([*command, "-o", report, "--format=json", "waits:return", code], stderr=subprocess.PIPE)
-        if "code at" not in line_of(tool.stderr):
-            raise Failed("it is not put in")
-        for n in range(1, 6):
-            target.stdin.write(b".....x" if n == 1 else b"x")
-            target.stdin.flush()
-            if line_of(target.stdout) != f"{n}\n":
-                raise Failed(f"the program does not go on at {n}")
-        if how == "ends":
-            target.stdin.close()
-            target.wait(20)
-        tool.wait(20)
+    report, code = f"{folder}/{how}", "static long c, s; c++; s += n * ($ret == n)"
+    with live.Conversation([program, "waits"], folder) as target:
+        target.rests()
+        words = ["snippet", "-p", target.process.pid, "-o", report, "--format=json", "waits:return", code]
+        with Command(inlay, *words, ready="code at") as tool:
+            for n in range(1, 6):
+                target.process.stdin.write(b".....x" if n == 1 else b"x")
+                target.process.stdin.flush()
+                target.has_answered(n)
+            target.rests()
+            if how == "ends":
+                answers, _ = target.end()
+                if answers != b"1\n2\n3\n4\n5\n":
+                    raise Failed("the program does not go on", repr(answers))
+            tool.end(signal.SIGINT if how == "left" else None)
         got = values(report)
         expected = {"c": "5", "s": "14"} if how == "ends" else {"c": "4", "s": "14"}
         if got != expected:
             raise Failed(f"{got}, should be {expected}")
-        if how == "left" and moved_code(target.pid, program):
+        if how == "left" and moved_code(target.process.pid, program):
             raise Failed("its text is not what it was")
-    finally:
-        for p in (tool, target):
-            if p and p.poll() is None:
-                p.kill()
-                p.wait()
 
 
 def moved_code(pid, program):

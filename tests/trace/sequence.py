@@ -302,6 +302,18 @@ def piece_of(found, whole):
     return first_difference(found[begin:], wanted) if found[begin:] != wanted else None
 
 
+def await_turns(s, out):
+    """Until each thread has begun a round while it was recorded."""
+    end = time.monotonic() + LIMIT
+    while True:
+        threads = s.read(["list", "--entries"], out)
+        if len(threads) == 3 and all(any(e["symbol"] == "turn" for e in one["entries"]) for one in threads):
+            return
+        if time.monotonic() > end:
+            raise Failed(f"records of {len(threads)} threads")
+        time.sleep(0.05)
+
+
 def check_attached(s, cycles):
     program = s.sample("cycle")
     whole = a_round(s, program)
@@ -314,7 +326,8 @@ def check_attached(s, cycles):
                 status, _, wrong = run([s.inlay, *command], s.folder)
                 if status or running.poll() is not None:
                     raise Failed(f"{command[0]}: status {status}, the process's {running.poll()}", wrong[-300:])
-                time.sleep(0.1 * (k % 3))
+                if k % 3 and command[0] == "trace":
+                    await_turns(s, out)
             threads = s.read(["list", "--entries"], out)
             gone = s.left_alone("live", program, s.read(["report", "--asked-for"], out))
             for one in threads:
@@ -329,7 +342,7 @@ def check_attached(s, cycles):
                 raise Failed(f"cycle {k}: records of {len(threads)} threads")
         out = f"{s.folder}/cycle.killed"
         run([s.inlay, "trace", "-p", str(running.pid), "-o", out], s.folder)
-        time.sleep(0.2)
+        await_turns(s, out)
         running.kill()
         running.wait()
         open_at_end = [e["symbol"] for one in s.read(["list", "--entries"], out) for e in one["entries"] if e["event"] == "open"]
