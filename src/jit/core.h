@@ -255,7 +255,8 @@ typedef struct jit_stops {
     uint32_t stage, turns; /* turns: a futex on which threads wait */
     int asked, answered;   /* the last request for a stop; the last that has led to one */
     uint32_t reports_to;   /* who asks for a report; 0: nobody */
-    bool reports, taken;   /* one is being made; what was made has been taken */
+    uint32_t taken;        /* who has what was made for him; 0: nobody */
+    bool reports;          /* one is being made */
     uint64_t passed;       /* signals */
     inl_map points;        /* addresses of the program's code */
     jit_watch watches[JIT_WATCHES];
@@ -266,7 +267,8 @@ void jit_stops_begin(const jit_debugger *);
 void jit_stops_free(void);
 void jit_stops_forked(void);
 void jit_stops_nudged(int value);    /* async-signal-safe */
-void jit_stops_report(uint32_t who); /* likewise; 0: the last one has been taken */
+void jit_stops_report(uint32_t who); /* likewise */
+void jit_stops_taken(uint32_t who);  /* likewise: he has his */
 /* Lock held: must the thread stop at the boundary where it is? Does it go on by single instructions? Must a run not
  * go on over this address? */
 bool jit_stops_due(const run_thread *);

@@ -64,7 +64,7 @@ typedef struct jit_reporter {
     /* Makes it, in thread `t`; no other is in the tool's code. With `late` one does not come out of it, or of a
      * procedure that a function of the tool's stands in for: there is to be none. The lock is not held. */
     void (*make)(run_thread *t, uint32_t who, const run_thread *late);
-    void (*taken)(void); /* who asked has it */
+    void (*taken)(uint32_t who); /* he has what was made for him */
 } jit_reporter;
 
 typedef struct jit_options {
@@ -271,7 +271,7 @@ void jit_stops_end(void); /* there is no debugger any more */
 /* From a thread that is not at a boundary: while another's stop lasts. */
 void jit_stops_quiet(run_thread *t);
 /* What a nudge's value may be, in its low 32 bits; from JIT_NUDGE_FIRST on: a stop is asked for, and a greater number
- * is another request. With _REPORT the high ones are who asks, which is not 0. */
+ * is another request. With _REPORT and _TAKEN the high ones are who asks, which is not 0. */
 enum { JIT_NUDGE_TAKEN = -2, JIT_NUDGE_COME, JIT_NUDGE_LEAVE, JIT_NUDGE_REPORT, JIT_NUDGE_FIRST };
 /* --- kept.c --- */
 void jit_kept_save(void); /* lock not held: at the end of the process */

@@ -319,9 +319,10 @@ void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tl
     bool is_fault = !run_signal_unmark(info) && run_signal_is_fault(signo, info);
     if (run_signal_is_nudge(info)) {
         int value = info->si_value.sival_int;
+        uint32_t who = (uint32_t)((uint64_t)info->si_value.sival_ptr >> 32);
         if (value == JIT_NUDGE_LEAVE) jit_leave_nudged();
-        else if (value == JIT_NUDGE_TAKEN) jit_stops_report(0);
-        else if (value == JIT_NUDGE_REPORT) jit_stops_report((uint32_t)((uint64_t)info->si_value.sival_ptr >> 32));
+        else if (value == JIT_NUDGE_TAKEN) jit_stops_taken(who);
+        else if (value == JIT_NUDGE_REPORT) jit_stops_report(who);
         else jit_stops_nudged(value);
         if (in_handler(t, uc)) return; /* which may be about to note a signal; there will be another nudge */
         if (t->pending.present) {      /* it comes to a boundary anyway */

@@ -77,7 +77,7 @@ static enum jit_stop_why reason(const run_thread *t)
 }
 
 static uint32_t reports_to(void) { return __atomic_load_n(&jit.stops.reports_to, __ATOMIC_ACQUIRE); }
-static bool is_taken(void) { return __atomic_load_n(&jit.stops.taken, __ATOMIC_ACQUIRE); }
+static bool is_taken(void) { return __atomic_load_n(&jit.stops.taken, __ATOMIC_ACQUIRE) != 0; }
 
 /* Is there a stop that the thread is to wait for? */
 static bool must_wait(const run_thread *t) { return jit.stops.stage != RUNNING && !(jit.stops.reports && t->calls); }
@@ -189,9 +189,10 @@ static void report(run_thread *t)
 {
     jit_stops *s = &jit.stops;
     const jit_reporter *r = &jit.options.reporter;
-    if (__atomic_exchange_n(&s->taken, false, __ATOMIC_ACQ_REL)) {
+    uint32_t has_his = __atomic_exchange_n(&s->taken, 0, __ATOMIC_ACQ_REL);
+    if (has_his) {
         inl_lock_release(&run_here.lock);
-        r->taken();
+        r->taken(has_his);
         inl_lock_take(&run_here.lock);
     }
     uint32_t who = t->calls ? 0 : reports_to();
@@ -287,9 +288,17 @@ void jit_stops_nudged(int number)
 
 void jit_stops_report(uint32_t who)
 {
+    if (jit.options.reporter.make) __atomic_store_n(&jit.stops.reports_to, who, __ATOMIC_RELEASE);
+}
+
+/* Whoever waited long has asked again, and may have got what was made for his first request meanwhile: nobody would
+ * take another one. If that is being made just now, it is forgotten behind it. */
+void jit_stops_taken(uint32_t who)
+{
     if (!jit.options.reporter.make) return;
-    if (who) __atomic_store_n(&jit.stops.reports_to, who, __ATOMIC_RELEASE);
-    else __atomic_store_n(&jit.stops.taken, true, __ATOMIC_RELEASE);
+    uint32_t asks = who;
+    __atomic_compare_exchange_n(&jit.stops.reports_to, &asks, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    __atomic_store_n(&jit.stops.taken, who, __ATOMIC_RELEASE);
 }
 
 /* --- what the debugger asks for; all threads have stopped, and the lock is not held --- */
@@ -394,8 +403,8 @@ void jit_stops_forked(void)
 {
     forget();
     jit.stops.stage = RUNNING;
-    jit.stops.reports = jit.stops.taken = false;
-    jit.stops.reports_to = 0;
+    jit.stops.reports = false;
+    jit.stops.reports_to = jit.stops.taken = 0;
 }
 
 void jit_stops_free(void) { inl_map_free(&jit.stops.points); }

@@ -6,7 +6,8 @@
  * dropped is sent again.
  *
  * A report is a file in memory, of which a descriptor and for whom it was made is told (move_told). Of two who ask at
- * the same time one may get the other's, or has to ask again. */
+ * the same time one may get the other's, or has to ask again. Who has his says so: what he has asked for once more is
+ * not made any more (jit_stops_taken). */
 #include "jit/jit.h"
 #include "live/live.h"
 #include "move/live.h"
@@ -202,7 +203,7 @@ static bool take_report(pid_t pid, uint32_t who, const move_told *r, int out, in
     int report = live_open_report(pid, (int)r->report_fd);
     if (is_for(pid, who, r)) {
         *s = live_copy_report(pid, report, out, e);
-        ask(pid, JIT_NUDGE_TAKEN, 0, &(inl_error){0});
+        ask(pid, JIT_NUDGE_TAKEN, who, &(inl_error){0});
         return true;
     }
     if (report >= 0) close(report);

@@ -498,7 +498,7 @@ void tool_told_begin(void); /* told.c */
 void tool_told_end(void);
 /* A report while the program runs, as jit_reporter has it: what becomes of it is told there. */
 void tool_told_report(struct run_thread *, uint32_t who, const struct run_thread *late);
-void tool_told_taken(void);
+void tool_told_taken(uint32_t who);
 bool tool_jit_leave(const char **why); /* the tool is to leave the process; false: *why it cannot */
 void tool_client_instrument(weave_run *);
 void tool_client_image(module *);

@@ -67,9 +67,10 @@ static void forget_report(move_told *r)
     if (before == MOVE_REPORT_MADE) run_fd_close((int)r->report_fd);
 }
 
-void tool_told_taken(void)
+/* Another one's stays, which he may not have opened yet. */
+void tool_told_taken(uint32_t who)
 {
-    if (tool_now->told) forget_report(tool_now->told);
+    if (tool_now->told && tool_now->told->report_to == who) forget_report(tool_now->told);
 }
 
 void tool_told_report(run_thread *t, uint32_t who, const run_thread *late)

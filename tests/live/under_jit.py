@@ -7,6 +7,7 @@ what it does natively, and nothing of Inlay's is left in it.
 --all: every program, and many times.
 """
 
+import ctypes
 import os
 import re
 import shutil
@@ -41,6 +42,26 @@ static void enters(inlay_thread *t, inlay_syscall *s, void *a)
 }
 static void last(int status, void *a) { fprintf(inlay_out(), "in the midst\\n"); }
 """
+# As long as there is no file `go`.
+BUSY = """
+#include <unistd.h>
+
+static void enters(inlay_thread *t, inlay_syscall *s, void *a)
+{
+    while (s->number == 1 && access("go", F_OK)) {}
+}
+static void last(int status, void *a) { fprintf(inlay_out(), "in the midst\\n"); }
+"""
+NUDGE, TAKEN, REPORT = -0x1ea7e, -2, 1  # run/kernel.h, jit/jit.h
+RT_TGSIGQUEUEINFO = 297
+
+
+class Info(ctypes.Structure):
+    """siginfo_t of what is sent with a value."""
+    _fields_ = [("number", ctypes.c_int), ("error", ctypes.c_int), ("code", ctypes.c_int), ("sender", ctypes.c_int * 3),
+                ("value", ctypes.c_uint64), ("rest", ctypes.c_char * 96)]
+
+
 # A thread with descriptors of its own, which ends when standard input does, and with it, when asked to, the program.
 OWN_FILES = """#define _GNU_SOURCE
 #include <pthread.h>
@@ -469,6 +490,29 @@ class UnderJit(out.Out):
             if time.monotonic() > end:
                 raise driver.Failed("nothing is asked")
 
+    def asked_again(self):
+        """Who has waited long asks once more, and has got what he asked for at first when the process comes to that: it makes
+        nothing that nobody takes."""
+        folder, who = driver.fresh(f"{self.folder}/again"), 1
+        self.make_tool(f"{folder}/tool", BUSY, "inlay_on_syscall_entry(enters, NULL); inlay_on_exit(last, NULL);")
+        with self.started(["cat"], folder, f"{folder}/tool") as c:
+            c.rests()
+            c.say("one")
+            out.has_run(c.process.pid, 0.1)
+            for what in (REPORT, TAKEN):
+                info = Info(signal.SIGSYS, 0, NUDGE, value=who << 32 | what & 0xffffffff)
+                if ctypes.CDLL(None).syscall(RT_TGSIGQUEUEINFO, c.process.pid, c.process.pid, signal.SIGSYS, ctypes.byref(info)):
+                    raise driver.Failed("it cannot be asked")
+                self.await_nudge(c.process.pid, False)
+            open(f"{folder}/go", "w", encoding="ascii").close()
+            c.has_answered(1)
+            c.rests()
+            self.closed(c.process.pid)
+            if self.inside("report", c.process.pid) != "in the midst\n":
+                raise driver.Failed("there is no report")
+            if c.end() != (b"one\n", 0):
+                raise driver.Failed("it does not go on")
+
     def asked_twice(self):
         """What is asked of a process that has not come to an earlier request is asked again."""
         def ask(command):
@@ -535,7 +579,7 @@ def tests(t):
             yield name, lambda name=name: t.leaves(name)
             yield f"{name}-joined", lambda name=name: t.comes_and_goes(name, *live.PROGRAMS[name])
     for name in ("talks", "talks_joined", "sleeps", "own_files", "fails", "by_itself", "crowded", "refusals", "reports", "asked_twice",
-                 "killed"):
+                 "asked_again", "killed"):
         yield name, getattr(t, name)
     if t.all:
         yield "reports_late", t.reports_late
