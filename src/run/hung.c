@@ -16,7 +16,7 @@
 
 #include "base/sys.h"
 
-enum { FATAL_AFTER = 5, AGAIN_AFTER = 2 }; /* seconds */
+enum { FATAL_AFTER = 5, AGAIN_AFTER = 2000 }; /* seconds; milliseconds */
 
 static const int killers[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
 _Static_assert(sizeof killers / sizeof *killers == RUN_KILLERS, "room for each");
@@ -29,11 +29,12 @@ static int killer_index(int signo)
     return -1;
 }
 
-static int64_t seconds(void)
+/* Whole seconds would not do: two of them may be hardly more than one. */
+static int64_t milliseconds(void)
 {
     struct timespec now = {0};
     sys_call2(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now);
-    return now.tv_sec;
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 bool run_hung_is_timer(const siginfo_t *info) { return info->si_code == SI_TIMER && info->si_value.sival_ptr == &mark; }
@@ -67,7 +68,7 @@ static void let_in(uint64_t *mask, uint64_t blocked)
 void run_hung_watch(run_thread *t, uint64_t *mask)
 {
     int signo = t->pending.info.si_signo;
-    t->hung = (run_hung){.watched = true, .since = seconds()};
+    t->hung = (run_hung){.watched = true, .since = milliseconds()};
     let_in(mask, t->pending.mask);
     if (!would_kill(t, signo)) return;
     *mask &= ~RUN_BIT(signo);
@@ -91,8 +92,8 @@ bool run_hung_again(run_thread *t, const siginfo_t *info, const void *uc, bool i
     bool is_timer = run_hung_is_timer(info);
     int i = killer_index(info->si_signo);
     if (!t->hung.watched || (!is_timer && i < 0)) return is_timer;
-    int64_t waited = seconds() - t->hung.since;
-    if (in_tool && (is_timer || waited >= AGAIN_AFTER)) die(t, info->si_signo, uc, waited);
+    int64_t waited = milliseconds() - t->hung.since;
+    if (in_tool && (is_timer || waited >= AGAIN_AFTER)) die(t, info->si_signo, uc, waited / 1000);
     if (is_timer || t->hung.again_set & 1u << i) return true;
     t->hung.again[i] = *info;
     t->hung.again_set |= 1u << i;

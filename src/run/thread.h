@@ -60,7 +60,7 @@ enum { RUN_KILLERS = 4 };
 typedef struct run_hung { /* hung.c: `pending` came while the tool's code was running */
     bool watched, has_timer;
     int timer;
-    int64_t since; /* seconds */
+    int64_t since; /* milliseconds */
     uint32_t again_set;
     siginfo_t again[RUN_KILLERS]; /* what came meanwhile, of those that ask to end */
 } run_hung;
