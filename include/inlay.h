@@ -35,6 +35,7 @@
 #include <inlay/switch.h>
 #include <inlay/tool.h>
 #include <inlay/typed.h>
+#include <inlay/worker.h>
 #include <inlay/wrap.h>
 
 #endif

@@ -19,6 +19,7 @@
  * Inlay's memory: a descriptor to write to need not be the same file in each thread. */
 #include "jit/core.h"
 #include "run/kernel.h"
+#include "run/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -120,10 +121,12 @@ static const run_thread *missing(void)
 static void give_up(const run_thread *late)
 {
     jit.leaving.wanted = false;
-    run_say("process %ld: the tool stays: %s %d does not come out of %s", sys_call0(SYS_getpid),
-            late->is_vfork_child ? "process" : "thread", late->tid,
-            late->calls ? "a procedure that a function of the tool's stands in for"
-                        : "a system call or the tool's code");
+    if (!late) run_say("process %ld: the tool stays: a thread of its own does not end", sys_call0(SYS_getpid));
+    else
+        run_say("process %ld: the tool stays: %s %d does not come out of %s", sys_call0(SYS_getpid),
+                late->is_vfork_child ? "process" : "thread", late->tid,
+                late->calls ? "a procedure that a function of the tool's stands in for"
+                            : "a system call or the tool's code");
 }
 
 /* --- the way out --- */
@@ -257,10 +260,16 @@ static uint32_t gather(run_thread *t)
         if (l->stage == GATHERING && !late) {
             l->stage = ENDING;
             inl_lock_release(&run_here.lock);
-            end_here(t);
-            __atomic_store_n(&l->stage, GOING, __ATOMIC_SEQ_CST);
-            wake_all();
-            return ENDING;
+            if (run_workers_end()) {
+                end_here(t);
+                __atomic_store_n(&l->stage, GOING, __ATOMIC_SEQ_CST);
+                wake_all();
+                return ENDING;
+            }
+            inl_lock_take(&run_here.lock);
+            l->stage = GATHERING;
+            give_up(NULL);
+            continue;
         }
         if (late && milliseconds() - l->since > LONG) give_up(late);
         else if (late && milliseconds() > l->next_nudge) nudge_all(t);

@@ -317,6 +317,10 @@ static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uin
 void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tls_base)
 {
     bool is_fault = !run_signal_unmark(info) && run_signal_is_fault(signo, info);
+    if (t->worker && !is_fault) {
+        run_worker_pass_on(info, uc);
+        return;
+    }
     if (run_signal_is_nudge(info)) {
         int value = info->si_value.sival_int;
         uint32_t who = (uint32_t)((uint64_t)info->si_value.sival_ptr >> 32);

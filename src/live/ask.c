@@ -253,6 +253,7 @@ static inl_status refused(const ask *a, inl_error *e)
         [MOVE_ASK_SHARED] = "another process shares its memory, a child of vfork perhaps",
         [MOVE_ASK_NO_PROC] = "its own /proc/self cannot be read, so its stacks cannot be searched",
         [MOVE_ASK_CONFINED] = "it has confined itself (seccomp) since, which the tool takes care of",
+        [MOVE_ASK_WORKERS] = "a thread of the tool's own does not end; others of them have ended",
     };
     uint64_t n = a->asked->refused < sizeof why / sizeof *why ? a->asked->refused : 0;
     return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d: %s; the tool stays", a->process.pid, why[n]);

@@ -1,6 +1,7 @@
 /* All threads of a process, stopped and released. One that is made meanwhile is found when the list of threads is read
  * again: once all that were listed stand still, nobody makes another. */
 #include "live/live.h"
+#include "run/worker.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -78,6 +79,22 @@ static bool is_kernels(const live_process *p, pid_t tid)
     return flags & (PF_IO_WORKER | PF_USER_WORKER);
 }
 
+/* Is it a thread of the tool's own that is in the process? They never run the program's code either, and what they hold
+ * the others may wait for. */
+static bool is_workers(const live_process *p, pid_t tid)
+{
+    enum { MOST = 10000 };
+    move_told told;
+    uint64_t at;
+    run_worker w;
+    if (!live_read(p, MOVE_TOLD_BASE, &told, sizeof told) || told.magic != MOVE_TOLD_MAGIC) return false;
+    if (told.layout != sizeof told || !told.workers || !live_read(p, told.workers, &at, sizeof at) || !at) return false;
+    const pid_t inner = live_inner_tid(tid);
+    for (unsigned n = 0; at && n < MOST && live_read(p, at, &w, sizeof w); n++, at = (uint64_t)(uintptr_t)w.next)
+        if (w.tid == (uint32_t)inner || w.last_tid == inner) return true;
+    return false;
+}
+
 /* *fresh: there were such as had not been seized. */
 static inl_status seize_new(live_process *p, bool *fresh, inl_error *e)
 {
@@ -89,7 +106,7 @@ static inl_status seize_new(live_process *p, bool *fresh, inl_error *e)
     size_t before = p->seized.count;
     for (struct dirent *entry; s == INL_OK && (entry = readdir(d));) {
         pid_t tid = isdigit((unsigned char)*entry->d_name) ? atoi(entry->d_name) : 0;
-        if (tid && !is_seized(p, tid) && !is_kernels(p, tid)) s = seize(p, tid, e);
+        if (tid && !is_seized(p, tid) && !is_kernels(p, tid) && !is_workers(p, tid)) s = seize(p, tid, e);
     }
     closedir(d);
     *fresh = p->seized.count != before;

@@ -83,6 +83,7 @@ typedef struct move_told {
     uint64_t magic, layout; /* bytes of this struct: another is another version's */
     uint64_t size;          /* of all, from MOVE_TOLD_BASE on */
     uint64_t threads;       /* answer: where the list of thread blocks begins (run_here.threads), for debuggers */
+    uint64_t workers; /* likewise: of threads of the tool's own (run_here.workers), which are none of the program's */
     uint64_t user, seconds; /* who put it in, and when (since the epoch) */
     uint64_t tool, options; /* strings: the tool's file, its arguments */
     uint64_t has_output;    /* the report goes to a file that was named (-o) */
@@ -105,7 +106,7 @@ enum {
 };
 
 enum { MOVE_ASK_LOOK = 1, MOVE_ASK_REPORT, MOVE_ASK_LEAVE };
-enum { MOVE_ASK_SHARED = 1, MOVE_ASK_NO_PROC, MOVE_ASK_CONFINED };
+enum { MOVE_ASK_SHARED = 1, MOVE_ASK_NO_PROC, MOVE_ASK_CONFINED, MOVE_ASK_WORKERS };
 enum { /* what a thread does */
        MOVE_BUSY_NOT,
        MOVE_BUSY_INSERTED, /* it is in what was inserted: a few steps lead out of it */

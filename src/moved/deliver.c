@@ -556,6 +556,10 @@ moved_jump moved_deliver(int signo, siginfo_t *info, void *uc, run_thread *t, ui
     bool fault = !run_signal_unmark(info) && run_signal_is_fault(signo, info);
     if (fault && run_own_call_failed(signo, info, uc)) return (moved_jump){0, 0};
     if (!t) return deliver_elsewhere(signo, uc, frame, fault);
+    if (t->worker && !fault) {
+        run_worker_pass_on(info, uc);
+        return (moved_jump){0, 0};
+    }
     moved_stepped step = moved_step_ended(t, info, uc);
     moved_jump to = arrived(t, signo, info, uc, frame, fault, step);
     if (step == MOVED_STEP_CUT && !to.handler && t->pending.present) go_on(t, uc);

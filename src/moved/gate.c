@@ -27,7 +27,8 @@ enum { NUMBERS = 512, SET_SYSCALL_USER_DISPATCH = 59 };
 static const uint16_t life[] = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_exit, SYS_exit_group,
                                 SYS_execve, SYS_execveat, SYS_rt_sigaction, SYS_arch_prctl,
                                 SYS_close_range, SYS_rt_sigreturn, SYS_sigaltstack, SYS_rt_sigqueueinfo,
-                                SYS_rt_tgsigqueueinfo, SYS_pidfd_send_signal, SYS_prctl, SYS_seccomp};
+                                SYS_rt_tgsigqueueinfo, SYS_pidfd_send_signal, SYS_prctl, SYS_seccomp,
+                                SYS_unshare, SYS_setns};
 /* clang-format on */
 static const uint16_t descriptors[] = {SYS_close, SYS_dup, SYS_dup2, SYS_dup3, SYS_fcntl};
 static const uint16_t memory[] = {SYS_mmap, SYS_munmap, SYS_mremap};
@@ -148,7 +149,7 @@ static bool is_served(const weave_context *c, long nr)
     if (HAS(life, nr) || is_refused(c, nr)) return true;
     if (HAS(memory, nr) && takes_memory(c)) return true;
     if (nr == SYS_munmap) return moved_loses_ground(c);
-    return nr == SYS_getdents64 && run_lists_descriptors((int)run_arg(c, 0));
+    return nr == SYS_getdents64 && run_lists_hidden((int)run_arg(c, 0));
 }
 
 static long call_prctl(run_thread *t, const weave_context *c)
@@ -179,8 +180,10 @@ static long serve(run_thread *t, weave_context *c, long nr)
     case SYS_pidfd_send_signal: return run_sys_queue(t, c);
     case SYS_prctl: return call_prctl(t, c);
     case SYS_seccomp: return run_confine_seccomp(t, c);
+    case SYS_unshare:
+    case SYS_setns: return run_sys_alone(t, c);
     case SYS_close_range: return run_close_range(t, run_arg(c, 0), run_arg(c, 1), run_arg(c, 2));
-    case SYS_getdents64: return run_list_descriptors(t, c);
+    case SYS_getdents64: return run_list_unhidden(t, c);
     case SYS_mmap:
     case SYS_mremap: return run_memory_call(t, c);
     case SYS_munmap: return moved_loses_ground(c) ? moved_unmap_ground(t, c) : run_memory_call(t, c);

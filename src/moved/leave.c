@@ -13,6 +13,7 @@
 #include "base/sys.h"
 #include "move/live.h"
 #include "moved/pieces.h"
+#include "run/worker.h"
 #include INL_ARCH_HEADER(run, abi)
 
 #include <stdlib.h>
@@ -301,8 +302,7 @@ static bool is_confined(void)
     return false;
 }
 
-/* Threads are counted out for good only when nothing can be refused any more. */
-static uint64_t refuses(const run_thread *t, moved_memory *m)
+static uint64_t refuses_to_begin(const run_thread *t, moved_memory *m)
 {
     if (!t || is_shared()) return MOVE_ASK_SHARED;
     if (asked()->what != MOVE_ASK_LEAVE) return 0;
@@ -312,6 +312,15 @@ static uint64_t refuses(const run_thread *t, moved_memory *m)
         return 0;
     }
     return moved_memory_open(m) ? 0 : MOVE_ASK_NO_PROC;
+}
+
+/* Threads are counted out for good only when nothing can be refused any more; the tool's own run, and end. */
+static uint64_t refuses(const run_thread *t, moved_memory *m)
+{
+    uint64_t why = refuses_to_begin(t, m);
+    if (why || asked()->what != MOVE_ASK_LEAVE || run_workers_end()) return why;
+    moved_memory_close(m);
+    return MOVE_ASK_WORKERS;
 }
 
 void moved_ask(void)

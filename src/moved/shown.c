@@ -75,6 +75,7 @@ void moved_shown_begin(void)
     for (uint64_t k = moved_live_images(&known); k-- > 0;)
         if (images[k].shown.size) run_debugger_tell(&images[k].shown, true);
     ((move_told *)MOVE_TOLD_BASE)->threads = (uint64_t)(uintptr_t)&run_here.threads;
+    ((move_told *)MOVE_TOLD_BASE)->workers = (uint64_t)(uintptr_t)&run_here.workers;
     const char *file = moved_live_file();
     /* A program that looks at the word itself sees another version in it. One that runs under the tool from its first
      * instruction on has no debugger that comes later and knows nothing of the tool. */

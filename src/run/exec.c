@@ -27,6 +27,7 @@
 #include "base/sys.h"
 #include "run/confine.h"
 #include "run/kernel.h"
+#include "run/worker.h"
 #include INL_ARCH_HEADER(run, abi)
 
 #ifndef SYS_faccessat2
@@ -332,7 +333,7 @@ static long exec_planned(run_thread *t, const request *r, const run_exec_plan *p
     return answer == RUN_RESTART ? answer : exec_natively(t, r);
 }
 
-long run_sys_execve(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint64_t envp, int flags)
+static long execute(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint64_t envp, int flags)
 {
     char name[PATH_MAX], settled[PATH_MAX];
     request r = {.dirfd = dirfd, .flags = flags, .path = name, .path_address = path, .argv = argv, .envp = envp};
@@ -356,4 +357,17 @@ long run_sys_execve(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint
     }
     inl_log(INL_LOG_INJECT, "exec of %s under the tool", settled);
     return exec_planned(t, &r, &plan);
+}
+
+enum { LONG_FOR_WORKERS = 100 }; /* ms */
+
+/* The kernel ends all other threads, wherever they are: the client's own are where they sleep, if they come there soon.
+ */
+long run_sys_execve(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint64_t envp, int flags)
+{
+    if (t->is_vfork_child || !run_here.workers) return execute(t, dirfd, path, argv, envp, flags);
+    run_workers_pause(LONG_FOR_WORKERS);
+    long answer = execute(t, dirfd, path, argv, envp, flags);
+    run_workers_resume();
+    return answer;
 }

@@ -129,9 +129,10 @@ static inline bool run_signal_waits(const run_thread *t)
 void run_own(uint64_t low, size_t size, bool add); /* run_own_locked; takes the lock */
 
 /* --- thread.c --- */
-void run_threads_free(void);          /* all blocks, and the sums of counters */
-void run_thread_link(run_thread *t);  /* lock held */
-void run_thread_begin(run_thread *t); /* in the new thread, called by assembly */
+void run_threads_free(void);                  /* all blocks, and the sums of counters */
+void run_thread_link(run_thread *t);          /* lock held */
+void run_thread_retire_locked(run_thread *t); /* its counts are kept, its block can be used again when it is not busy */
+void run_thread_begin(run_thread *t);         /* in the new thread, called by assembly */
 void run_threads_after_fork(run_thread *t);
 
 /* --- process.c --- */
@@ -184,9 +185,9 @@ bool run_proc_put(run_proc_file *out, const char *text, size_t n);
 bool run_maps_put(run_proc_file *out, char *text);
 bool run_is_break(uint64_t low, uint64_t high); /* a part of the program break that Inlay emulates */
 bool run_smaps_put(run_proc_file *out, char *text);
-/* Is `fd` the folder of this process's descriptors? What getdents64 answers there, less the hidden ones. */
-bool run_lists_descriptors(int fd);
-long run_list_descriptors(run_thread *t, weave_context *c);
+/* Is `fd` the folder of this process's descriptors, or threads? What getdents64 answers there, less the hidden ones. */
+bool run_lists_hidden(int fd);
+long run_list_unhidden(run_thread *t, weave_context *c);
 long run_close_range(run_thread *t, uint64_t first, uint64_t last, uint64_t flags);
 enum { RUN_FD_PLACES = 64 };
 extern uint32_t run_fd_base; /* read by the gate */
@@ -204,6 +205,12 @@ static inline bool run_is_nudged(const run_thread *t, long answer)
 {
     return answer == RUN_RESTART && t->pending.present && run_signal_is_nudge(&t->pending.info);
 }
+
+/* --- worker.c; of the client: worker.h --- */
+void run_worker_begin(run_thread *t) __attribute__((noreturn));
+void run_worker_pass_on(const siginfo_t *info, void *uc); /* to the program; from a handler in a worker */
+void run_workers_after_fork(void);                        /* lock held */
+long run_sys_alone(run_thread *t, weave_context *c);
 
 /* quiet.c: a call of Inlay's own that writes. What it writes in vain is no signal for the program. */
 long run_call_quietly(long nr, long a, long b, long c, long d);

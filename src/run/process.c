@@ -8,6 +8,7 @@
 #include "base/sys.h"
 #include "run/confine.h"
 #include "run/kernel.h"
+#include "run/worker.h"
 #include INL_ARCH_HEADER(run, abi)
 
 /* --- fork --- */
@@ -84,6 +85,7 @@ void run_process_end(run_thread *t, int status, int signo)
     if (__atomic_exchange_n(&run_here.exiting, true, __ATOMIC_ACQ_REL)) wait_for_the_end();
     run_hung_let_in(0); /* faults are told, and who does not come back can be ended */
     run_fd_take_over(t);
+    if (!run_workers_end()) run_say("a thread of the tool's own does not end: the process ends without waiting for it");
     if (run_here.client.thread_end) run_here.client.thread_end(run_here.client.arg, t);
     if (run_here.client.exit) run_here.client.exit(run_here.client.arg, t, status, signo);
     run_kernel_mask_all();
@@ -212,5 +214,7 @@ const run_syscall_row run_process_syscalls[] = {
     {SYS_prctl, "prctl", do_prctl},
     {SYS_ptrace, "ptrace", do_ptrace},
     {SYS_seccomp, "seccomp", run_confine_seccomp},
+    {SYS_unshare, "unshare", run_sys_alone},
+    {SYS_setns, "setns", run_sys_alone},
     {0, NULL, NULL},
 };

@@ -24,6 +24,7 @@
 #include "base/page.h"
 #include "base/sys.h"
 #include "run/kernel.h"
+#include "run/worker.h"
 #include INL_ARCH_HEADER(run, abi)
 
 static bool write_out(run_proc_file *out)
@@ -81,6 +82,19 @@ static const run_thread *thread_of(const char *text)
     return run_self();
 }
 
+/* How many there are, without those of Inlay's own. */
+static bool threads_put(run_proc_file *out, const char *text)
+{
+    char number[24];
+    const char *line = strstr(text, "\nThreads:\t"), *end = line ? strchr(line + 1, '\n') : NULL;
+    unsigned hidden = run_workers_count();
+    if (!end || !hidden) return run_proc_put(out, text, strlen(text));
+    const char *at = line + sizeof "\nThreads:\t" - 1;
+    int n = snprintf(number, sizeof number, "%d", atoi(at) - (int)hidden);
+    return run_proc_put(out, text, (size_t)(at - text)) && run_proc_put(out, number, (size_t)n) &&
+           run_proc_put(out, end, strlen(end));
+}
+
 static bool status_put(run_proc_file *out, char *text)
 {
     const run_thread *t = thread_of(text);
@@ -94,7 +108,7 @@ static bool status_put(run_proc_file *out, char *text)
         snprintf(digits, sizeof digits, "%016lx", (long)sets[i].set);
         memcpy(at + strlen(sets[i].name), digits, 16);
     }
-    return run_proc_put(out, text, strlen(text));
+    return threads_put(out, text);
 }
 
 /* What lies there, or only as much of it as goes before a 0, and that. */

@@ -205,6 +205,8 @@ typedef struct run_process {
     uint64_t brk_now;                          /* syscall_memory.c: the program break that Inlay emulates, */
     uint64_t brk_known;                        /* and its top the last time that it was asked for */
     inl_map attached;                          /* System V shared memory: address -> size */
+    struct run_worker *workers;                /* worker.c */
+    uint32_t workers_pause;                    /* so many want them to */
 } run_process;
 extern run_process run_here;
 
@@ -265,7 +267,8 @@ void run_sys_sigreturn(run_thread *t);
 void run_signals_fork_child(run_thread *t);
 
 /* --- thread.c --- */
-run_thread *run_thread_new(inl_error *); /* block, stacks, TLS; not yet in the list */
+run_thread *run_thread_new(inl_error *);       /* block, stacks, TLS; not yet in the list */
+run_thread *run_thread_new_apart(inl_error *); /* likewise, of none of the program's: it has no number among them */
 void run_thread_free(run_thread *);
 /* A thread that ran natively before, and stands still at `c`: a block for it, in the list. */
 run_thread *run_thread_adopt(int tid, const weave_context *c, uint64_t sigmask, const stack_t *alternate, inl_error *);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "run/kernel.h"
+#include "run/worker.h"
 #include INL_ARCH_HEADER(run, abi)
 
 /* --- descriptors --- */
@@ -25,7 +26,7 @@ static long do_close_range(run_thread *t, weave_context *c)
     return run_close_range(t, run_arg(c, 0), run_arg(c, 1), run_arg(c, 2));
 }
 
-/* --- directories of descriptors --- */
+/* --- directories of descriptors and threads --- */
 
 struct dirent64 { /* the kernel's linux_dirent64 */
     uint64_t ino, off;
@@ -34,16 +35,21 @@ struct dirent64 { /* the kernel's linux_dirent64 */
     char name[];
 };
 
-bool run_lists_descriptors(int fd)
+enum listed { LISTS_OTHERS, LISTS_DESCRIPTORS, LISTS_THREADS };
+
+static enum listed listed_by(int fd)
 {
     char path[64];
-    if (!run_proc_own_path(fd, path, sizeof path)) return false;
+    if (!run_proc_own_path(fd, path, sizeof path)) return LISTS_OTHERS;
     const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
-    return !strcmp(last, "fd") || !strcmp(last, "fdinfo");
+    if (!strcmp(last, "fd") || !strcmp(last, "fdinfo")) return LISTS_DESCRIPTORS;
+    return !strcmp(path, "task") && run_here.workers ? LISTS_THREADS : LISTS_OTHERS;
 }
 
+bool run_lists_hidden(int fd) { return listed_by(fd) != LISTS_OTHERS; }
+
 /* Takes hidden numbers out of what the kernel wrote; the bytes that are left. */
-static long without_hidden(char *buffer, long size)
+static long without_hidden(char *buffer, long size, bool (*is_hidden)(int number))
 {
     long out = 0;
     for (long at = 0; at < size;) {
@@ -51,7 +57,7 @@ static long without_hidden(char *buffer, long size)
         long n = d->reclen;
         char *end;
         long number = strtol(d->name, &end, 10);
-        bool hidden = end != d->name && !*end && run_fd_is_hidden((int)number);
+        bool hidden = end != d->name && !*end && is_hidden((int)number);
         if (!hidden) {
             memmove(buffer + out, buffer + at, (size_t)n);
             out += n;
@@ -61,16 +67,17 @@ static long without_hidden(char *buffer, long size)
     return out;
 }
 
-long run_list_descriptors(run_thread *t, weave_context *c)
+long run_list_unhidden(run_thread *t, weave_context *c)
 {
     enum { LARGEST = 64 << 10 };
+    bool (*is_hidden)(int) = listed_by((int)run_arg(c, 0)) == LISTS_THREADS ? run_is_workers : run_fd_is_hidden;
     long n;
     do {
         n = run_pass(t, c);
         if (n <= 0 || n > LARGEST) return n;
         char buffer[LARGEST];
         if (!run_read(buffer, run_arg(c, 1), (size_t)n)) return n;
-        n = without_hidden(buffer, n);
+        n = without_hidden(buffer, n, is_hidden);
         if (!run_write(run_arg(c, 1), buffer, (size_t)n)) return -EFAULT;
     } while (n == 0); /* all of them were: 0 would mean the end */
     return n;
@@ -78,7 +85,7 @@ long run_list_descriptors(run_thread *t, weave_context *c)
 
 static long do_getdents64(run_thread *t, weave_context *c)
 {
-    return run_lists_descriptors((int)run_arg(c, 0)) ? run_list_descriptors(t, c) : run_pass(t, c);
+    return run_lists_hidden((int)run_arg(c, 0)) ? run_list_unhidden(t, c) : run_pass(t, c);
 }
 
 /* --- links and files of /proc --- */

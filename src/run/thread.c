@@ -25,6 +25,7 @@
 #include "base/region.h"
 #include "base/sys.h"
 #include "run/kernel.h"
+#include "run/worker.h"
 #include INL_ARCH_HEADER(run, abi)
 
 enum {
@@ -164,13 +165,14 @@ static bool dead_counters_ready(void)
     return true;
 }
 
-static run_thread *new_block(void)
+static run_thread *new_block(bool is_apart)
 {
     run_thread *t = dead_counters_ready() ? reuse_block() : NULL;
     if (!t && run_here.dead_counters) t = map_block();
     if (!t) return NULL;
     t->frame.self = &t->frame;
-    t->frame.thread_number = __atomic_fetch_add(&run_here.next_thread_number, 1, __ATOMIC_RELAXED);
+    t->frame.thread_number = is_apart ? UINT32_MAX
+                                      : __atomic_fetch_add(&run_here.next_thread_number, 1, __ATOMIC_RELAXED);
     t->runtime_stack = (uint64_t)(uintptr_t)t->stack_low + t->stack_size;
     t->frame.tool_stack = t->runtime_stack;
     t->dispatch_entry = (uint64_t)(uintptr_t)run_leave_code;
@@ -196,14 +198,17 @@ static bool give_tls(run_thread *t)
     return true;
 }
 
-run_thread *run_thread_new(inl_error *e)
+static run_thread *new_thread(bool is_apart, inl_error *e)
 {
-    run_thread *t = new_block();
+    run_thread *t = new_block(is_apart);
     if (t && give_tls(t)) return t;
     if (t) run_thread_free(t);
     inl_fail(e, INL_ERR_NO_MEMORY, "no memory for one more thread");
     return NULL;
 }
+
+run_thread *run_thread_new(inl_error *e) { return new_thread(false, e); }
+run_thread *run_thread_new_apart(inl_error *e) { return new_thread(true, e); }
 
 void run_thread_free(run_thread *t)
 {
@@ -247,7 +252,7 @@ static void unlink_locked(run_thread *t)
 }
 
 /* Lock held. Its counts are kept, its block can be used again once it is not busy. */
-static void retire_locked(run_thread *t)
+void run_thread_retire_locked(run_thread *t)
 {
     uint64_t used = counters_used(t);
     if (!inl_room_grow(&run_here.dead_room, used * sizeof(uint64_t))) {
@@ -356,7 +361,7 @@ static void act_as_parent(run_thread *child, const run_thread *t)
 
 static run_thread *make_child(run_thread *t, const run_clone_args *a)
 {
-    run_thread *child = new_block();
+    run_thread *child = new_block(false);
     if (!child) return NULL;
     child->is_vfork_child = !(a->flags & CLONE_THREAD);
     bool able = inherit(child, t, a), waits = child->is_vfork_child && a->flags & CLONE_VFORK;
@@ -392,7 +397,7 @@ static void take_back(run_thread *t, run_thread *child)
     run_signals_release(child->signals);
     child->signals = NULL;
     inl_lock_take(&run_here.lock);
-    retire_locked(child);
+    run_thread_retire_locked(child);
     inl_lock_release(&run_here.lock);
 }
 
@@ -427,6 +432,7 @@ static long start_thread(run_thread *t, const run_clone_args *a, size_t size)
 
 void run_thread_begin(run_thread *t)
 {
+    if (t->worker) run_worker_begin(t);
     run_signals_init_thread(t);
     if (t->clears_signals) run_signals_clear(t->signals);
     if (!t->parent_waits && run_here.client.thread_start) run_here.client.thread_start(run_here.client.arg, t);
@@ -485,7 +491,7 @@ void run_thread_exit(run_thread *t, int status)
         if (!t->parent_waits) {
             if (run_here.client.thread_end) run_here.client.thread_end(run_here.client.arg, t);
             inl_lock_take(&run_here.lock);
-            retire_locked(t);
+            run_thread_retire_locked(t);
             inl_lock_release(&run_here.lock);
         }
         run_exit_raw(&t->busy, SYS_exit, status);
@@ -496,7 +502,7 @@ void run_thread_exit(run_thread *t, int status)
     inl_lock_release(&run_here.lock);
     if (last) {
         run_process_end(t, status, 0);
-        run_exit_raw(&t->busy, SYS_exit, status);
+        run_exit_raw(&t->busy, run_workers_there() ? SYS_exit_group : SYS_exit, status);
     }
     inl_log(INL_LOG_THREAD, "thread ends");
     if (run_here.client.thread_end) run_here.client.thread_end(run_here.client.arg, t);
@@ -504,7 +510,7 @@ void run_thread_exit(run_thread *t, int status)
     run_signals_release(t->signals);
     t->signals = NULL;
     inl_lock_take(&run_here.lock);
-    retire_locked(t);
+    run_thread_retire_locked(t);
     inl_lock_release(&run_here.lock);
     run_exit_raw(&t->busy, SYS_exit, status);
 }
@@ -517,8 +523,9 @@ void run_threads_after_fork(run_thread *t)
         if (o == t) continue;
         o->busy = 0;
         o->frame.heap_cache = NULL; /* it may have been at it */
-        retire_locked(o);
+        run_thread_retire_locked(o);
     }
+    run_workers_after_fork();
     for (run_thread *o = run_here.free_threads; o; o = o->next) o->busy = 0;
     run_here.thread_count = 1;
     t->is_vfork_child = t->parent_waits = false;

@@ -154,6 +154,7 @@ typedef struct run_thread {
     uint64_t dynamic; /* features that must be asked for and that the thread has used */
     bool unaligned;   /* an unaligned access is stepped over; the mask before */
     uint64_t unaligned_mask;
+    struct run_worker *worker; /* it is none of the program's, but this one's (worker.h); NULL: it is */
 } run_thread;
 
 #include INL_ARCH_HEADER(run, self) /* run_self: the block of the thread that runs */

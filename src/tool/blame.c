@@ -85,6 +85,7 @@ static const char *callback_name(unsigned kind)
         [ON_START] = "a start callback",
         [ON_EXIT] = "an exit callback",
         [ON_KEPT_BLOCK] = "a callback of kept blocks",
+        [ON_WORKER] = "a worker",
         [ON_KINDS] = "a buffer's function",
     };
     if (kind == ON_IMAGE_LOAD && state()->image_callback) return state()->image_callback;

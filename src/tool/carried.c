@@ -133,5 +133,6 @@ void carried_run(void)
     TOOL_CALL_BARE(ON_START);
     if (client.thread_start) client.thread_start(client.arg, t);
     run_hung_let_out(t);
+    if (!mutated) tool_workers_begin();
     run_go();
 }

@@ -7,6 +7,7 @@
  * reads it sees when that was not enough (live_copy_report). */
 #include "tool/state.h"
 #include "base/sys.h"
+#include "run/worker.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -138,8 +139,11 @@ static int report(run_thread *t, bool ends, bool captures)
 
 int tool_report_on_request(run_thread *t, bool ends, bool captures)
 {
+    enum { WAITS = 2000 }; /* ms, for workers: none is to write to what is captured, nor to it when that has ended */
+    bool rest = ends || run_workers_pause(WAITS);
     big b = hold_big();
-    int file = report(t, ends, captures);
+    int file = report(t, ends, captures && rest);
     let_big(&b);
+    if (!ends) run_workers_resume();
     return file;
 }

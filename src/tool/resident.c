@@ -155,6 +155,7 @@ int inlay_start(void)
     run_own_locked(h->region_low, h->region_high, true);
     tool_now->blame.phase = BLAME_STARTED;
     TOOL_CALL_BARE(ON_START);
+    tool_workers_begin();
     if (h->joined) join_end();
     tool_jit_run();
 }

@@ -69,6 +69,7 @@ typedef enum callback_kind {
     ON_START,
     ON_EXIT,
     ON_KEPT_BLOCK,
+    ON_WORKER, /* of no list: what a worker does */
     ON_KINDS,
     ON_BUFFER_FULL = ON_KINDS /* registered elsewhere */
 } callback_kind;
@@ -385,6 +386,13 @@ typedef struct tool_insn_details {
     isa_effects effects;
 } tool_insn_details;
 
+/* --- worker.c --- */
+typedef struct tool_workers {
+    inlay_worker *first; /* that begin when the program does */
+    bool begun;
+} tool_workers;
+void tool_workers_begin(void); /* the program is about to */
+
 /* --- threads.c, buffers.c --- */
 enum { TOOL_HELD_LOCKS = 8 };
 enum { TOOL_RETURNED_DEPTH = 8 };
@@ -631,6 +639,7 @@ typedef struct tool_state {
     tool_native native;
     tool_memory memory;
     tool_locks locks;
+    tool_workers workers;
     callback *callbacks[ON_KINDS];
     const weave_block *block_shown; /* to a callback, now; NULL: none is */
     tool_insn_details insn;

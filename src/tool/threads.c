@@ -9,8 +9,12 @@ unsigned inlay_thread_number(const inlay_thread *t)
     return t ? (unsigned)((const run_thread *)t)->frame.thread_number : 0;
 }
 
-/* NULL: it is none of the program's (main's, the instrumentor's, a mutator's). */
-static run_thread *thread_now(void) { return run_here.threads ? run_self() : NULL; }
+/* NULL: it is none of the program's (main's, the instrumentor's, a mutator's, a worker). */
+static run_thread *thread_now(void)
+{
+    run_thread *t = run_here.threads ? run_self() : NULL;
+    return t && !t->worker ? t : NULL;
+}
 
 unsigned inlay_thread_number_now(void)
 {

@@ -98,7 +98,7 @@ TOOLS = {
 }
 
 
-TRANSLATED = {"sampling"}  # what it does only the JIT can: tests/cli/versions.py
+ELSEWHERE = {"sampling", "timeline"}  # what it does only the JIT can: tests/cli/versions.py; its lines go by the time: worker.py
 
 
 # A block of 200 instructions behind some that are short, and a way into its middle: superblocks end everywhere.
@@ -257,7 +257,7 @@ def main():
     options = parser.parse_args()
     with driver.Results("examples", options) as results:
         here = programs(results.folder, f"{options.build}/tests/samples")
-        names = sorted({os.path.basename(p)[:-2] for p in glob.glob(f"{ROOT}/examples/*.c")} - TRANSLATED)
+        names = sorted({os.path.basename(p)[:-2] for p in glob.glob(f"{ROOT}/examples/*.c")} - ELSEWHERE)
         results.count("all of them", [] if names == sorted(TOOLS) else [f"{set(names) ^ set(TOOLS)}"])
         for k, tool in enumerate(names):
             work = [n for i, n in enumerate(here) if options.all or n == "sample" or (i + k) % 3 == 0]
