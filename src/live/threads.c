@@ -91,7 +91,7 @@ static bool is_workers(const live_process *p, pid_t tid)
     if (told.layout != sizeof told || !told.workers || !live_read(p, told.workers, &at, sizeof at) || !at) return false;
     const pid_t inner = live_inner_tid(tid);
     for (unsigned n = 0; at && n < MOST && live_read(p, at, &w, sizeof w); n++, at = (uint64_t)(uintptr_t)w.next)
-        if (w.tid == (uint32_t)inner || w.last_tid == inner) return true;
+        if (w.tid == (uint32_t)inner) return true; /* the kernel writes 0 there when it ends */
     return false;
 }
 

@@ -77,18 +77,29 @@ static long clone_thread(run_worker *w)
     return answer;
 }
 
-/* Is none of its threads there any more, for the kernel either? */
+static bool is_programs(int tid)
+{
+    inl_lock_take(&run_here.lock);
+    const run_thread *t = run_here.threads;
+    while (t && t->tid != tid) t = t->next;
+    inl_lock_release(&run_here.lock);
+    return t != NULL;
+}
+
+/* Is none of its threads there any more, for the kernel either? Their numbers are used again. Lock not held. */
 static bool is_gone(run_worker *w)
 {
     if (get(&w->tid)) return false;
-    return !w->last_tid || sys_call3(SYS_tgkill, sys_call0(SYS_getpid), w->last_tid, 0) == -ESRCH;
+    int last = w->last_tid;
+    if (last && !is_programs(last) && sys_call3(SYS_tgkill, sys_call0(SYS_getpid), last, 0) != -ESRCH) return false;
+    w->last_tid = 0;
+    return true;
 }
 
 __attribute__((noreturn)) static void leave_for_good(run_worker *w)
 {
     run_thread *t = w->block;
     run_kernel_mask_all();
-    run_signals_release(t->signals);
     t->signals = NULL;
     inl_lock_take(&run_here.lock);
     w->block = NULL;
@@ -100,10 +111,7 @@ __attribute__((noreturn)) static void leave_for_good(run_worker *w)
 
 static void take_signals(run_thread *t)
 {
-    if (!t->signals) {
-        t->signals = run_here.signals;
-        __atomic_add_fetch(&t->signals->users, 1, __ATOMIC_RELAXED);
-    }
+    t->signals = run_here.signals; /* whose it is not a user: it has handlers for its faults alone */
     run_signals_init_thread(t);
     t->worker->last_tid = t->tid;
     run_kernel_mask_set(~RUN_FAULTS);
@@ -114,6 +122,7 @@ void run_worker_begin(run_thread *t)
 {
     run_worker *w = t->worker;
     take_signals(t);
+    w->comes(w);
     set(&w->state, RUN_WORKER_RUNS);
     if (w->has_frame) longjmp(w->at, 1);
     w->run(w);
@@ -220,7 +229,8 @@ void run_worker_wake(run_worker *w)
 
 /* --- all of them --- */
 
-static bool has_ended(run_worker *w) { return get(&w->state) == RUN_WORKER_ENDED && is_gone(w); }
+/* Nothing of it touches memory any more. */
+static bool has_ended(run_worker *w) { return get(&w->state) == RUN_WORKER_ENDED && !get(&w->tid); }
 
 static bool is_out(run_worker *w)
 {
@@ -313,8 +323,7 @@ bool run_workers_there(void)
 bool run_is_workers(int tid)
 {
     for (const run_worker *w = run_here.workers; w; w = w->next)
-        if (tid && (get(&w->tid) == (uint32_t)tid || w->last_tid == tid) && get(&w->state) != RUN_WORKER_ENDED)
-            return true;
+        if (tid && get(&w->tid) == (uint32_t)tid) return true;
     return false;
 }
 
@@ -336,6 +345,7 @@ void run_workers_after_fork(void)
         w->block = NULL;
         w->state = RUN_WORKER_ENDED;
         if (!t) continue;
+        t->signals = NULL;
         t->busy = 0;
         t->frame.heap_cache = NULL; /* it may have been at it */
         run_thread_retire_locked(t);

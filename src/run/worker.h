@@ -12,17 +12,19 @@ enum { RUN_WORKER_BEGINS, RUN_WORKER_RUNS, RUN_WORKER_PAUSED, RUN_WORKER_ENDED }
 /* The client's, for as long as the process lives: it may be started again once it has ended. */
 typedef struct run_worker {
     struct run_worker *next;
-    void (*run)(struct run_worker *); /* on the worker's thread; it ends when this returns */
+    void (*comes)(struct run_worker *); /* first of all on each thread that it has */
+    void (*run)(struct run_worker *);   /* it ends when this returns */
     run_thread *block;
     uint32_t wanted, state;
     uint32_t tid;         /* of its thread; 0: there is none */
-    int last_tid;         /* that it had */
+    int last_tid;         /* that it had, which may be there still; 0: it is not, or there was none */
     uint32_t rung, woken; /* a futex: something is wanted; so often by run_worker_wake */
     bool has_frame;       /* it has been paused, and goes on */
     jmp_buf at;           /* there */
 } run_worker;
 
-/* `run` is set. 0, or a negative error of the kernel's. Once there is a thread of the program's; lock not held. */
+/* `comes` and `run` are set. 0, or a negative error of the kernel's. Once there is a thread of the program's; lock not
+ * held. */
 long run_worker_start(run_worker *);
 run_worker *run_worker_here(void); /* that the caller is; NULL: it is none */
 /* By itself alone. Nanoseconds; < 0: until something comes. False: it is to end. */

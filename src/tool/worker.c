@@ -26,12 +26,18 @@ struct inlay_worker {
 };
 _Static_assert(offsetof(inlay_worker, here) == 0, "a runtime's worker is one of the tool's");
 
+/* It has several threads, one after the other. */
+static void comes(run_worker *here)
+{
+    run_thread *t = run_self();
+    if (t->tls) tls_enter(t->tls, t->tid);
+    sys_call2(SYS_prctl, PR_SET_NAME, (long)((inlay_worker *)here)->name);
+}
+
 static void work(run_worker *here)
 {
     inlay_worker *w = (inlay_worker *)here;
     run_thread *t = run_self();
-    if (t->tls) tls_enter(t->tls, t->tid);
-    sys_call2(SYS_prctl, PR_SET_NAME, (long)w->name);
     TOOL_DOING(ON_WORKER) w->run(w->arg);
     tool_thread_end(t);
     tls_leave();
@@ -72,7 +78,8 @@ inlay_worker *inlay_worker_start(const char *name, void (*run)(void *arg), void 
         inlay_warn("inlay_worker_start: %s: %s", name, why ? why : "out of memory");
         return NULL;
     }
-    *w = (inlay_worker){.here = {.run = work, .state = RUN_WORKER_ENDED}, .name = name, .run = run, .arg = arg};
+    *w = (inlay_worker){
+        .here = {.comes = comes, .run = work, .state = RUN_WORKER_ENDED}, .name = name, .run = run, .arg = arg};
     if (all->begun) return begin(w) ? w : NULL;
     inlay_worker **last = &all->first;
     while (*last) last = &(*last)->next;

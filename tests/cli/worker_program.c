@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +86,29 @@ static void forks(void)
     printf("child ended with %d\n", WEXITSTATUS(status));
 }
 
+__attribute__((noinline)) static void trap(void) { __asm__ volatile("int3"); }
+
+/* Whoever traces it finds it in its own code. */
+static void traced(void)
+{
+    int status;
+    struct user_regs_struct r;
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        ask();
+        ptrace(PTRACE_TRACEME, 0, 0, 0);
+        trap();
+        _exit(4);
+    }
+    waitpid(child, &status, 0);
+    ptrace(PTRACE_GETREGS, child, 0, &r);
+    printf("stopped by %d, at home %d\n", WSTOPSIG(status), r.rip - (unsigned long)trap < 64);
+    ptrace(PTRACE_CONT, child, 0, 0);
+    waitpid(child, &status, 0);
+    printf("traced child ended with %d\n", WEXITSTATUS(status));
+}
+
 static void alone(void)
 {
     int user = unshare(CLONE_NEWUSER) ? errno : 0;
@@ -135,6 +160,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "several")) several();
     if (!strcmp(what, "forks")) forks();
     if (!strcmp(what, "alone")) alone();
+    if (!strcmp(what, "traced")) traced();
     if (!strcmp(what, "blocked")) blocked();
     if (!strcmp(what, "last")) last();
     if (!strcmp(what, "execs")) {
