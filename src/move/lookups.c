@@ -69,14 +69,24 @@ const char *move_lookups_of_image(image *im)
 
 /* --- tables of return addresses --- */
 
-/* The procedure in which a call ends right before the address, or CFG_NONE. */
-static uint32_t caller_behind(const cfg_program *p, uint64_t addr)
+/* What only data lead to, and what only goes on with the next procedure: padding. */
+static bool is_filler(const cfg_program *p, const cfg_block *b)
 {
-    uint32_t b = cfg_block_at(p, addr);
-    if (b != CFG_NONE && p->blocks[b].flags & CFG_BLOCK_ENTRY) return CFG_NONE;
-    b = cfg_block_covering(p, addr - 1);
+    const cfg_proc *of = &p->procs[b->proc];
+    return of->source == CFG_SOURCE_POINTER && of->block_count == 1 && b->edge_count == 1 &&
+           p->edges[b->first_edge].kind == CFG_EDGE_FALL;
+}
+
+/* The procedure in which a call ends right before the address, or CFG_NONE. Behind one that does not return another
+ * procedure may begin, and the address is that one's, unless it stands `among` others that lead behind calls. */
+static uint32_t caller_behind(const cfg_program *p, uint64_t addr, bool among)
+{
+    uint32_t at = cfg_block_at(p, addr), b = cfg_block_covering(p, addr - 1);
+    bool entry = at != CFG_NONE && p->blocks[at].flags & CFG_BLOCK_ENTRY;
+    if (entry && !among && !is_filler(p, &p->blocks[at])) return CFG_NONE;
     if (b == CFG_NONE || !(p->blocks[b].flags & CFG_BLOCK_CALL) || p->blocks[b].addr + p->blocks[b].size != addr)
         return CFG_NONE;
+    if (entry && !(p->blocks[b].flags & CFG_BLOCK_NO_RETURN)) return CFG_NONE;
     return p->blocks[b].proc;
 }
 
@@ -87,21 +97,36 @@ static bool is_label_of(const cfg_program *p, uint32_t proc, uint64_t addr)
 }
 
 /* The procedure into which a word of data leads, right behind a call; CFG_NONE: nothing like it. */
-static uint32_t returned_to(const cfg_program *p, uint64_t value, uint64_t before, uint64_t behind)
+static uint32_t returned_to(const cfg_program *p, uint64_t value, uint64_t before, uint64_t behind, bool among)
 {
-    uint32_t proc = caller_behind(p, value);
+    uint32_t proc = caller_behind(p, value, among);
     if (proc != CFG_NONE && (is_label_of(p, proc, before) || is_label_of(p, proc, behind))) return CFG_NONE;
     return proc;
 }
 
+enum {
+    RECORD = 128
+}; /* bytes from one record's address to the next one's, at most: a few words say what is live there */
+
+/* Does the relocation in front of it, or the one behind, lead behind a call? */
+static bool reloc_among(const cfg_program *p, const image_reloc *r, size_t count, size_t i)
+{
+    return (i && r[i].offset - r[i - 1].offset <= RECORD && caller_behind(p, r[i - 1].value, false) != CFG_NONE) ||
+           (i + 1 < count && r[i + 1].offset - r[i].offset <= RECORD &&
+            caller_behind(p, r[i + 1].value, false) != CFG_NONE);
+}
+
 static void look_at_relocations(move_work *w)
 {
+    const cfg_program *p = move_cfg(w);
     const image_reloc *r;
-    size_t count = image_relocs(move_cfg(w)->image, &r);
+    size_t count = image_relocs(p->image, &r);
     for (size_t i = 0; i < count; i++) {
+        if (caller_behind(p, r[i].value, true) == CFG_NONE) continue;
         bool first = i == 0 || r[i - 1].offset + 8 != r[i].offset;
         bool last = i + 1 == count || r[i].offset + 8 != r[i + 1].offset;
-        uint32_t proc = returned_to(move_cfg(w), r[i].value, first ? 0 : r[i - 1].value, last ? 0 : r[i + 1].value);
+        uint32_t proc = returned_to(p, r[i].value, first ? 0 : r[i - 1].value, last ? 0 : r[i + 1].value,
+                                    reloc_among(p, r, count, i));
         if (proc != CFG_NONE) w->looked_up[proc] = BY_DATA;
     }
 }
@@ -111,6 +136,15 @@ static uint64_t word_at(const uint8_t *bytes, size_t size, size_t at)
     uint64_t word = 0;
     if (at + 8 <= size) memcpy(&word, bytes + at, 8);
     return word;
+}
+
+static bool word_among(const cfg_program *p, const uint8_t *bytes, size_t size, size_t at)
+{
+    for (size_t step = 8; step <= RECORD; step += 8)
+        if (caller_behind(p, word_at(bytes, size, at + step), false) != CFG_NONE ||
+            (at >= step && caller_behind(p, word_at(bytes, size, at - step), false) != CFG_NONE))
+            return true;
+    return false;
 }
 
 /* The data words of a file that is loaded where it says. One may look like an address by chance: with `note`
@@ -129,9 +163,9 @@ static uint32_t look_at_words(move_work *w, bool note)
         if (size > s[i].file_size) size = s[i].file_size;
         for (size_t at = -s[i].addr & 7; at + 8 <= size; at += 8) {
             uint64_t word = word_at(bytes, size, at);
-            if (word - low > room) continue;
+            if (word - low > room || caller_behind(p, word, true) == CFG_NONE) continue;
             uint64_t before = at >= 8 ? word_at(bytes, size, at - 8) : 0, behind = word_at(bytes, size, at + 8);
-            uint32_t proc = returned_to(p, word, before, behind);
+            uint32_t proc = returned_to(p, word, before, behind, word_among(p, bytes, size, at));
             found += proc != CFG_NONE;
             if (note && proc != CFG_NONE) w->looked_up[proc] = BY_DATA;
         }
