@@ -215,6 +215,18 @@ uint32_t cfg_proc_covering(const cfg_program *p, uint64_t addr)
     return behind && addr - p->procs[behind - 1].addr < p->procs[behind - 1].size ? behind - 1 : CFG_NONE;
 }
 
+bool cfg_proc_is_padding(const cfg_program *p, uint32_t proc)
+{
+    const cfg_machine *m = cfg_machine_for(p->isa);
+    const cfg_proc *of = &p->procs[proc];
+    const uint8_t *bytes;
+    if (of->block_count != 1 || proc + 1 >= p->proc_count || of->addr + of->size != of[1].addr) return false;
+    if (image_bytes(p->image, of->addr, &bytes) < of->size) return false;
+    for (size_t at = 0, skip; at < of->size; at += skip)
+        if (!(skip = m->padding(p->isa, bytes + at, of->size - at))) return false;
+    return true;
+}
+
 const cfg_table *cfg_table_at(const cfg_program *p, uint64_t jump)
 {
     uint32_t first = (uint32_t)INL_FIRST(p->table_count, k, p->tables[k].jump >= jump);

@@ -143,6 +143,8 @@ uint32_t cfg_block_covering(const cfg_program *, uint64_t addr);
 typedef enum cfg_sight { CFG_SEES_BLOCK, CFG_SEES_TRAP, CFG_SEES_UNKNOWN } cfg_sight;
 cfg_sight cfg_look_at(const cfg_program *, uint64_t addr, uint64_t *at);
 uint32_t cfg_proc_covering(const cfg_program *, uint64_t addr);
+/* Is it mere padding, up to the next procedure? What data or a label lead to may be. */
+bool cfg_proc_is_padding(const cfg_program *, uint32_t proc);
 const cfg_table *cfg_table_at(const cfg_program *, uint64_t jump);
 /* Stretch i of the text, ascending: text_bytes is the sum of all. False: there are not so many. */
 bool cfg_text_stretch(const cfg_program *, size_t i, uint64_t *addr, uint64_t *end);

@@ -35,7 +35,7 @@
 #include <elf.h>
 #include <string.h>
 
-enum { BY_DATA = 1, BY_STRETCH, BY_STACK, BY_FENCE, BY_PIECES, BY_PROFILE, BY_SECTION, BY_SLEDS };
+enum { BY_DATA = 1, BY_STRETCH, BY_STACK, BY_FENCE, BY_PIECES, BY_PROFILE, BY_SECTION, BY_SLEDS, BY_COPIES };
 
 /* --- whole images --- */
 
@@ -69,21 +69,13 @@ const char *move_lookups_of_image(image *im)
 
 /* --- tables of return addresses --- */
 
-/* What only data lead to, and what only goes on with the next procedure: padding. */
-static bool is_filler(const cfg_program *p, const cfg_block *b)
-{
-    const cfg_proc *of = &p->procs[b->proc];
-    return of->source == CFG_SOURCE_POINTER && of->block_count == 1 && b->edge_count == 1 &&
-           p->edges[b->first_edge].kind == CFG_EDGE_FALL;
-}
-
 /* The procedure in which a call ends right before the address, or CFG_NONE. Behind one that does not return another
  * procedure may begin, and the address is that one's, unless it stands `among` others that lead behind calls. */
 static uint32_t caller_behind(const cfg_program *p, uint64_t addr, bool among)
 {
     uint32_t at = cfg_block_at(p, addr), b = cfg_block_covering(p, addr - 1);
     bool entry = at != CFG_NONE && p->blocks[at].flags & CFG_BLOCK_ENTRY;
-    if (entry && !among && !is_filler(p, &p->blocks[at])) return CFG_NONE;
+    if (entry && !among && !cfg_proc_is_padding(p, p->blocks[at].proc)) return CFG_NONE;
     if (b == CFG_NONE || !(p->blocks[b].flags & CFG_BLOCK_CALL) || p->blocks[b].addr + p->blocks[b].size != addr)
         return CFG_NONE;
     if (entry && !(p->blocks[b].flags & CFG_BLOCK_NO_RETURN)) return CFG_NONE;
@@ -322,7 +314,7 @@ bool move_find_lookups(move_work *w)
     bool good = move_judge_stretches(w, BY_STRETCH) && look_for_stacks(w);
     if (good) look_for_profiler(w);
     if (good) look_at_sections(w);
-    return good;
+    return good && move_find_copied(w, w->looked_up, BY_COPIES);
 }
 
 /* mov -8(%rsp),%rdx ; lea here(%rip),%rsi ; cmp %rsi,%rdx: code behind a call names its own first address, to see
@@ -382,6 +374,7 @@ const char *move_lookups_of_proc(move_work *w, uint32_t proc)
     case BY_STACK: return "it belongs to a run time with stacks of its own, which may look its return addresses up";
     case BY_FENCE: return "it lies between fences of traps: something translates it for others to run";
     case BY_SLEDS: return "the program may write calls into it while it runs (XRay)";
+    case BY_COPIES: return "an address tells where it ends: the program may copy it, to run the copy";
     case BY_PIECES:
         return "its stack grows by pieces (-fsplit-stack): what it calls for that goes on behind where it would return "
                "to";

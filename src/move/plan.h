@@ -189,6 +189,8 @@ bool move_judge_stretches(move_work *, uint8_t mark);
 void move_find_fenced(const move_work *, uint8_t *marks, uint8_t with);
 /* sleds.c: procedures that the program writes calls into. */
 void move_find_sleds(const move_work *, uint8_t *marks, uint8_t with);
+/* copied.c: code that the program copies. False: no memory. */
+bool move_find_copied(const move_work *, uint8_t *marks, uint8_t with);
 isa_regs move_relied_on(const move_work *, uint32_t proc);
 void move_leave(move_work *, uint32_t proc, const char *reason);
 /* The block's last instruction. False: its bytes do not decode. */

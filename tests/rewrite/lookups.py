@@ -14,6 +14,8 @@
   saved      a run that was saved as a program (GCL's, old Emacs's) is refused: its heap must begin where new code would lie
   profiled   who calls whom is counted (-pg) by return addresses: the profile is that of the original, live too
   sections   code asks whether it was called from a section of its own (gperftools): it was, live too
+  copied     the program copies code of its own and runs the copy, live too: what two addresses bound, in two pieces; a procedure
+             in front of padding that is left for calls is none such
   sleds      the program writes calls into its procedures where a section says (clang's -fxray-instrument)
   node       (with --large) V8's built-ins, in a node that was stripped
 
@@ -204,6 +206,29 @@ int main(void)
 }
 """
 
+COPIED = """
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+typedef int way(int (*)(int), int);
+extern char start[], end[];
+int ordinary(int n);
+__asm__(".text\\n.p2align 4\\n.globl start\\n.type start, @function\\nstart:\\n  push %rbx\\n  mov %rdi, %rcx\\n  mov %esi, %edi\\n  mov %esi, %eax\\n"
+        "  test %esi, %esi\\n  js piece\\n  call *%rcx\\n  inc %eax\\n.globl piece\\n.type piece, @function\\npiece:\\n  pop %rbx\\n  ret\\n.globl end\\nend:\\n"
+        ".p2align 4\\n.globl ordinary\\n.type ordinary, @function\\nordinary:\\n  lea 3(%rdi, %rdi, 2), %eax\\n  xor $0x12345678, %eax\\n"
+        "  rol $3, %eax\\n  lea 5(%rax), %eax\\n  ret\\n.size ordinary, . - ordinary\\n1: .skip 8, 0x90\\n.globl patched\\n.type patched, @function\\npatched:\\n  mov %edi, %eax\\n  ret\\n"
+        ".section __patchable_function_entries, \\"aw\\"\\n.p2align 3\\n.quad 1b\\n.text\\n");
+int main(void)
+{
+    char *copy = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(copy, start, (size_t)(end - start));
+    int sum = 0;
+    for (int i = -2; i < 9; i++) sum = sum * 3 + ((way *)copy)(ordinary, i);
+    printf("%d\\n", sum);
+    return 0;
+}
+"""
+
 # A thread's stack and a loop's call, which need more pieces.
 PIECES = """
 #include <pthread.h>
@@ -379,6 +404,18 @@ class Test:
         for tool in ("null", "bbcount"):
             self.same("sleds", tool, "the program may write calls into it")
 
+    def copied(self, name, flags):
+        self.run("gcc", "-O1", *flags, self.write(f"{name}.c", COPIED), "-o", name)
+        for tool in ("null", "bbcount"):
+            image = self.same(name, tool, "may copy it")
+            left = [p["size"] for p in image["list"] if "may copy it" in p.get("reason", "")]
+            if sum(left) != 18:  # without names they are one piece
+                raise Failed("other pieces are left", repr(left))
+            native, here = (driver.run([*how, f"{self.root}/{name}"], LIMIT) for how in (
+                (), (self.inlay, "run", "--engine=live", tool, "-o", f"{self.root}/report", "--")))
+            if (native.status, native.stdout) != (here.status, here.stdout):
+                raise Failed(f"live, {tool}: {here.status} {here.stdout}")
+
     def pieces(self, name, flags):
         self.run("gcc", "-fsplit-stack", *flags, self.write(f"{name}.c", PIECES), "-o", name, "-lpthread")
         for tool in ("null", "bbcount"):
@@ -464,6 +501,8 @@ def cases(test):
     named = ".data\n.globl mono_aot_file_info\n.type mono_aot_file_info, @object\nmono_aot_file_info: .quad 1\n"
     yield "mono", lambda: test.by_hand(
         "mono", by_offsets() + named, ["-Wl,--export-dynamic-symbol=mono_aot_file_info"], "Mono's runtime")
+    for name, flags in (("copied", []), ("copied_fixed", ["-no-pie"]), ("copied_stripped", ["-s", "-fvisibility=hidden"])):
+        yield name, lambda n=name, f=flags: test.copied(n, f)
     yield "pieces", lambda: test.pieces("pieces", ["-O2"])
     yield "pieces_stripped", lambda: test.pieces("pieces_stripped", ["-O1", "-s"])
     yield "pieces_gold", lambda: test.pieces("pieces_gold", ["-O1", "-fuse-ld=gold"])
