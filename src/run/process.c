@@ -3,6 +3,8 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "base/sys.h"
@@ -186,11 +188,45 @@ static long do_prctl(run_thread *t, weave_context *c)
     return option == SET_SECCOMP ? run_confine_prctl(t, c) : run_pass(t, c);
 }
 
+/* (L) */
+static bool is_ours(int tid)
+{
+    for (const run_thread *o = run_here.threads; o; o = o->next)
+        if (o->tid == tid) return true;
+    return false;
+}
+
+/* What shares memory with the thread, but is another process (LeakSanitizer's task), has it stop, wherever it is. It
+ * may stand for long, and the others must not need what it holds; so it gets the news while it holds nothing. From then
+ * on it executes nothing but what its processor has begun: should it not stand soon, as a parent that waits for its
+ * vfork, it does so before it takes a lock. */
+static long stop_other(run_thread *t, const weave_context *c)
+{
+    enum { TURNS = 100, NAP = 500000 }; /* nanoseconds */
+    int tid = (int)run_arg(c, 1);
+    inl_lock_take(&run_here.lock);
+    if (run_here.client.fork_lock) run_here.client.fork_lock(run_here.client.arg, 0);
+    long answer = run_pass(t, c);
+    bool waits = answer == 0 && is_ours(tid) && run_confine_lets(t, SYS_waitid) && run_confine_lets(t, SYS_nanosleep);
+    for (int i = 0; waits && i < TURNS; i++) {
+        siginfo_t said = {0};
+        long failed = sys_call(SYS_waitid, P_PID, tid, (long)&said, WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL, 0,
+                               0);
+        if (failed || said.si_signo) break;
+        sys_call2(SYS_nanosleep, (long)&(struct timespec){.tv_nsec = NAP}, 0);
+    }
+    if (run_here.client.fork_lock) run_here.client.fork_lock(run_here.client.arg, 1);
+    inl_lock_release(&run_here.lock);
+    return answer;
+}
+
 /* What its tracer will look at must be the program itself. */
 static long do_ptrace(run_thread *t, weave_context *c)
 {
-    long answer = run_pass(t, c);
-    if (answer != 0 || (int)run_arg(c, 0) != PTRACE_TRACEME) return answer;
+    int request = (int)run_arg(c, 0);
+    bool stops = request == PTRACE_ATTACH || request == PTRACE_INTERRUPT;
+    long answer = stops ? stop_other(t, c) : run_pass(t, c);
+    if (answer != 0 || request != PTRACE_TRACEME) return answer;
     weave_context before = *c;
     run_set_answer(c, 0);
     run_set_clobbers(c);
