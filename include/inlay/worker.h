@@ -2,8 +2,8 @@
  *
  *     static void sample(void *arg)
  *     {
- *         while (inlay_worker_sleep(10 * 1000000)) fprintf(out, "%llu\n", (unsigned long
- * long)inlay_counter_sum(&insns));
+ *         while (inlay_worker_sleep(10 * 1000000))
+ *             fprintf(out, "%llu\n", (unsigned long long)inlay_counter_sum(&insns));
  *     }
  *     ...
  *     inlay_worker *sampler = inlay_worker_start("sampler", sample, NULL);             in main
