@@ -83,7 +83,6 @@ typedef struct move_told {
     uint64_t magic, layout; /* bytes of this struct: another is another version's */
     uint64_t size;          /* of all, from MOVE_TOLD_BASE on */
     uint64_t threads;       /* answer: where the list of thread blocks begins (run_here.threads), for debuggers */
-    uint64_t workers; /* likewise: of threads of the tool's own (run_here.workers), which are none of the program's */
     uint64_t user, seconds; /* who put it in, and when (since the epoch) */
     uint64_t tool, options; /* strings: the tool's file, its arguments */
     uint64_t has_output;    /* the report goes to a file that was named (-o) */
@@ -96,6 +95,7 @@ typedef struct move_told {
     uint64_t report_to, report; /* under the JIT engine: for whom the last report was made, MOVE_REPORT_; it is read */
     int64_t report_fd;          /* by this descriptor, which stays open until he says that he has it; */
     uint64_t report_late;       /* or why there is none: the thread */
+    uint64_t workers;           /* answer: where the list of the tool's own threads begins (run_here.workers) */
 } move_told;
 enum { MOVE_REPORT_MADE = 1, MOVE_REPORT_LATE, MOVE_REPORT_ELSEWHERE /* it has gone where the tool's output goes */ };
 enum {
