@@ -278,8 +278,9 @@ static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, u
         return none;
     }
     if (a.handler != RUN_DEFAULT) a = take_action(t, signo);
-    if (!is_handled(&a)) {
-        if (fault || run_kills_by_default(signo)) die(t, info, frame, &c, fault);
+    if (!is_handled(&a)) { /* another thread may have changed it, or been quicker */
+        if (fault || (a.handler == RUN_DEFAULT && run_kills_by_default(signo))) die(t, info, frame, &c, fault);
+        else if (leaves) moved_enter_run(t, at.place, at.before);
         return none;
     }
     uint64_t to = moved_frame_show(t, frame, &a, &at, &c);
