@@ -87,6 +87,7 @@ typedef struct cfg_table {
     bool ends;           /* the word behind it leads to nothing of the procedure's */
     bool each_names;     /* several instructions read an entry, each names the table by its own operand */
     bool relocated;      /* entries have run-time relocations (an absolute table of a PIE) */
+    uint8_t unused[3];   /* named, so that they are set: analyses that are kept are compared byte by byte */
     uint32_t block;      /* that ends with the jump */
 } cfg_table;
 

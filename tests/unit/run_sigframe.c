@@ -52,12 +52,15 @@ static uint64_t word(const char *stack, uint64_t at)
     return v;
 }
 
+static const run_engine engine; /* one that has no copies of code */
+
 /* A thread that is where the kernel's frame says, with the vector state the kernel saved. */
 static run_thread *thread_like_it(void)
 {
     run_thread *t = mmap(NULL, 2 * sizeof *t + (64 << 10), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(t, MAP_FAILED);
     t->frame.vector_area = (char *)(((uintptr_t)(t + 1) + 63) & ~63ull);
+    run_here.engine = &engine;
     run_vectors_begin(t);
     run_vectors_note(t, copy + frame_at + 8);
     run_uc_context(copy + frame_at + 8, t, 0, &t->ctx);

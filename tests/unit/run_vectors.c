@@ -72,12 +72,15 @@ static void sizes_are_those_of_what_is_permitted(void **state)
 
 static char stack[STACK] __attribute__((aligned(64)));
 
+static const run_engine engine; /* one that has no copies of code */
+
 static run_thread *thread_on(const x86_xstate *x)
 {
     run_thread *t = mmap(NULL, sizeof *t + ROOM + 64, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(t, MAP_FAILED);
     sigvectors_use(x);
     run_sigframe_init();
+    run_here.engine = &engine;
     t->frame.vector_area = (char *)(((uintptr_t)(t + 1) + 63) & ~63ull);
     t->frame.no_xsave = !x->xsave;
     run_vectors_init(t);
