@@ -7,7 +7,7 @@
 #include <setjmp.h>
 
 enum { RUN_WORKER_GOES_ON, RUN_WORKER_PAUSES, RUN_WORKER_ENDS }; /* wanted */
-enum { RUN_WORKER_BEGINS, RUN_WORKER_RUNS, RUN_WORKER_PAUSED, RUN_WORKER_ENDED };
+enum { RUN_WORKER_ENDED /* or it has never begun */, RUN_WORKER_BEGINS, RUN_WORKER_RUNS, RUN_WORKER_PAUSED };
 
 /* The client's, for as long as the process lives: it may be started again once it has ended. */
 typedef struct run_worker {
