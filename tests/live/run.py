@@ -601,15 +601,6 @@ class Live:
             c.has_answered(1)
             self.refused(c.process.pid, "runs under a tool")
 
-    def confined(self):
-        code = ("import ctypes, struct, sys\nc = ctypes.CDLL(None)\n"
-                "code = ctypes.create_string_buffer(struct.pack('<HBBI', 6, 0, 0, 0x7fff0000))\n"  # all is allowed
-                "program = ctypes.create_string_buffer(struct.pack('<HxxxxxxQ', 1, ctypes.addressof(code)))\n"
-                "c.prctl(38, 1, 0, 0, 0)\nprint(c.prctl(22, 2, program, 0, 0), flush=True)\nsys.stdin.readline()\n")
-        with Conversation(["python3", "-c", code], driver.fresh(f"{self.folder}/confined")) as c:
-            c.has_answered(1)
-            self.refused(c.process.pid, "is confined")
-
     def contained(self):
         """The first process of a container confines all that it starts."""
         if os.geteuid():
@@ -699,7 +690,7 @@ def tests(live):
     for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
                        ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
         yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
-    for name in ("throws", "rings", "dispatched", "shared", "wraps", "waits_within", "blamed", "crowded", "reserved", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "contained", "elsewhere",
+    for name in ("throws", "rings", "dispatched", "shared", "wraps", "waits_within", "blamed", "crowded", "reserved", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "contained", "elsewhere",
                  "stopped", "killed"):
         yield name, getattr(live, name)
 

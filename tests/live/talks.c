@@ -25,7 +25,7 @@ static volatile sig_atomic_t handled, on_stack;
 static char second_stack[64 << 10];
 static sigjmp_buf before, fault;
 static atomic_int turns, wrong, ends, woken;
-static int wakes[2], never[2];
+static int wakes[2], never[2], set;
 unsigned long seen; /* inserted code writes it */
 
 __attribute__((noinline)) unsigned work(unsigned n)
@@ -93,13 +93,12 @@ static void *waits(void *arg)
  * where whoever traces it is killed right when it has stopped: that is as after SIGSTOP and SIGCONT. */
 static void *polls(void *arg)
 {
-    struct epoll_event e = {.events = EPOLLIN}, got;
-    int set = epoll_create1(0), n;
+    struct epoll_event got;
+    int n;
     bool patient = arg != NULL;
     sigset_t all;
     sigfillset(&all);
     set_stack();
-    epoll_ctl(set, EPOLL_CTL_ADD, never[0], &e);
     do n = epoll_pwait(set, &got, 1, -1, &all);
     while (n != 1 && patient && errno == EINTR);
     if (n != 1 && !ends) wrong++;
@@ -223,7 +222,10 @@ static void set_up(void)
     sigemptyset(&mask);
     sigaddset(&mask, SIGUSR2);
     pthread_sigmask(SIG_BLOCK, &mask, NULL);
+    struct epoll_event e = {.events = EPOLLIN};
     if (pipe(wakes) || pipe(never)) exit(99);
+    set = epoll_create1(0); /* all that it opens is open before it answers */
+    epoll_ctl(set, EPOLL_CTL_ADD, never[0], &e);
     map_again();
 }
 
