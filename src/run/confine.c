@@ -27,6 +27,7 @@
 #include <sys/syscall.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "base/page.h"
 #include "base/sys.h"
 #include INL_ARCH_HEADER(run, abi)
@@ -88,10 +89,12 @@ static unsigned allow(struct sock_filter *out, uint64_t low, uint64_t high, cons
     return (unsigned)(p - out);
 }
 
-/* The tool's image may lie on both sides of a multiple of 2^32. The accumulator ends as it began. */
+/* The tool's image, from which Inlay's calls are made, may lie on both sides of a multiple of 2^32. (What a process is
+ * given for Inlay may be far larger.) The accumulator ends as it began. */
 static unsigned put_prefix(struct sock_filter *out)
 {
-    uint64_t calls[8], low = run_here.start.tool_low, high = run_here.start.tool_high, middle = (high >> 32) << 32;
+    extern const char end[]; /* the linker's */
+    uint64_t calls[8], low = inl_own_base(), high = inl_page_up((uint64_t)(uintptr_t)end), middle = (high >> 32) << 32;
     unsigned n = 0, count = program_calls(calls);
     if (low < middle) n += allow(out, low, middle, calls, count);
     if (middle < high) n += allow(out + n, low < middle ? middle : low, high, calls, count);

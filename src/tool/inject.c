@@ -16,6 +16,7 @@
  */
 #include "tool/glibc.h"
 #include "tool/injection.h"
+#include "tool/state.h"
 #include "tool/tool.h"
 #include "base/first_stack.h"
 #include "base/page.h"
@@ -54,6 +55,7 @@ void inject_choose_region(uint64_t *low, uint64_t *high)
         sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
         random = inl_page_down(random % tool_places.zone_random);
     }
+    if (tool_now->options.stress & TOOL_STRESS_ASTRIDE) random = (1ull << 32) - inl_page_down(image_size() / 4);
     *low = tool_places.zone_low + random;
     *high = *low + tool_places.zone_size;
 }

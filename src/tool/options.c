@@ -43,12 +43,13 @@ static const char *enable_stress(const char *names)
         {"elsewhere", JIT_STRESS_ELSEWHERE},
         {"paired", JIT_STRESS_PAIRED},
         {"base-calls", JIT_STRESS_BASE_CALLS},
+        {"astride", TOOL_STRESS_ASTRIDE},
         {NULL, 0},
     };
     return take_words(switches, names, &tool_now->options.stress)
                ? NULL
                : "must be of tiny-cache, flush, random-regs, no-link, one-block, count-in-place, check, elsewhere, "
-                 "paired, base-calls";
+                 "paired, base-calls, astride";
 }
 
 static const char *enable_dump(const char *names)

@@ -97,7 +97,7 @@ typedef struct tool_globs {
 /* Of `inlay run`: code is translated as it is met, or instrumented in the process before it begins. */
 typedef enum tool_engine { ENGINE_JIT, ENGINE_LIVE } tool_engine;
 /* Rewriting: counts stay where they are inserted. */
-enum { TOOL_STRESS_IN_PLACE = 1 << 16 };
+enum { TOOL_STRESS_IN_PLACE = 1 << 16, TOOL_STRESS_ASTRIDE = 1 << 17 };
 typedef struct tool_options {
     const char *output;       /* -o */
     const char *output_given; /* ... before the process's rank was added */
