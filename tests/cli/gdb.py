@@ -180,7 +180,10 @@ class Gdb:
         for wanted in ("received signal SIGINT", "$1 = 1", "hit Breakpoint 2, tick (n=", "$2 = 1"):
             if wanted not in said:
                 raise driver.Failed(f"gdb does not say '{wanted}'", *said.splitlines()[-40:])
-        if said.count("thread (arg=0x") < 3 or "exited with code 07" not in said or "slept 0" not in output or status != 7:
+        # Each of the three, in the list and by its innermost frame: in its loop, or in what that calls.
+        listed = re.findall(r"^[ *]+\d+ +Thread .*\b(?:thread|tick) \(", said, re.M)
+        shown = re.findall(r"^#0 .*\b(?:thread|tick) \(", said, re.M)
+        if (len(listed), len(shown)) != (3, 3) or "exited with code 07" not in said or "slept 0" not in output or status != 7:
             raise driver.Failed(f"status {status}, {output}", *said.splitlines()[-40:])
 
     def detach(self):
