@@ -40,27 +40,36 @@ jit_pointer_place jit_pointer_told(const isa_insn *in)
     return none;
 }
 
-/* The address in the cache, of which there may be no more than 32 bits; 0: it is none. */
-static uint64_t in_cache(uint64_t told, unsigned width)
+static bool is_x87_at(uint64_t pc)
 {
-    uint64_t mask = width == 8 ? UINT64_MAX : UINT32_MAX;
-    for (uint32_t i = 0; i < jit.cache.arena_high; i++) {
-        const jit_arena *a = &jit.cache.arenas[i];
-        uint64_t distance = (told - a->exec) & mask;
-        if (a->exec && distance < a->size) return a->exec + distance;
-    }
-    return 0;
+    isa_insn in;
+    return isa_x86_64.decode((const uint8_t *)pc, ISA_MAX_INSN, pc, &in) <= ISA_UNKNOWN &&
+           (in.raw[in.opcode_at] & 0xf8) == 0xd8;
 }
 
-/* Lock held. Of code that has been given up nothing is known any more: 0, as where there was no such instruction. */
-static uint64_t shown(uint64_t told, unsigned width)
+/* The program's address for one in the cache; 0: of code that has been given up nothing is known any more. */
+static uint64_t program_address(uint64_t pc)
 {
-    uint64_t pc = in_cache(told, width);
-    if (!pc) return told;
     weave_map_entry entry;
     bool in_snippet;
     const jit_fragment *f = jit_fragment_of_cache(pc);
-    return f && jit_fragment_map(f, pc, &entry, &in_snippet) ? entry.app : 0;
+    if (!f || !jit_fragment_map(f, pc, &entry, &in_snippet) || in_snippet) return 0;
+    return is_x87_at(pc) ? entry.app : 0;
+}
+
+/* Lock held. There may be no more than 32 bits of it, which several arenas may have: where such an instruction stands
+ * it is. What is nowhere in the cache is the program's own already. */
+static uint64_t shown(uint64_t told, unsigned width)
+{
+    uint64_t mask = width == 8 ? UINT64_MAX : UINT32_MAX, found = told;
+    for (uint32_t i = 0; i < jit.cache.arena_high; i++) {
+        const jit_arena *a = &jit.cache.arenas[i];
+        uint64_t distance = (told - a->exec) & mask;
+        if (!a->exec || distance >= a->size) continue;
+        found = program_address(a->exec + distance);
+        if (found) break;
+    }
+    return found;
 }
 
 uint64_t jit_pointer_shown(uint64_t told)
