@@ -205,7 +205,7 @@ static uint32_t spread(const move_work *w, uint32_t from, int step, unsigned bas
     unsigned others = 0;
     for (uint32_t i = from + (uint32_t)step; i < p->proc_count && others <= few; i += (uint32_t)step) {
         if (!has_call(p, i)) continue;
-        if (!(move_relied_on(w, i) >> base & 1)) {
+        if (!((move_relied_on(w, i) | move_relied_on_at_once(w, i)) >> base & 1)) {
             others++;
         } else {
             last = i;

@@ -192,6 +192,7 @@ void move_find_sleds(const move_work *, uint8_t *marks, uint8_t with);
 /* copied.c: code that the program copies. False: no memory. */
 bool move_find_copied(const move_work *, uint8_t *marks, uint8_t with);
 isa_regs move_relied_on(const move_work *, uint32_t proc);
+isa_regs move_relied_on_at_once(const move_work *, uint32_t proc);
 void move_leave(move_work *, uint32_t proc, const char *reason);
 /* The block's last instruction. False: its bytes do not decode. */
 bool move_last_insn(const cfg_program *, const cfg_block *, isa_insn *);

@@ -28,29 +28,50 @@ typedef struct stretch {
 
 /* --- how it reaches memory --- */
 
+/* Registers through which memory is reached, that are set, and through which it is reached before they are set. */
+typedef struct reach {
+    isa_regs used, set, at_once;
+} reach;
+
+static bool look_at_block(const cfg_program *p, const cfg_block *b, reach *r)
+{
+    const uint8_t *bytes;
+    isa_insn in;
+    if (image_bytes(p->image, b->addr, &bytes) < b->size) return false;
+    for (uint32_t at = 0; at < b->size; at += in.len) {
+        isa_mem mem[ISA_MAX_MEM];
+        isa_effects fx;
+        if (p->isa->decode(bytes + at, b->size - at, b->addr + at, &in) > ISA_UNKNOWN) return false;
+        int count = in.bits & ISA_BIT_MEM ? p->isa->memory(&in, mem) : 0;
+        for (int i = 0; i < count; i++)
+            if (mem[i].base < 64) r->used |= 1ull << mem[i].base;
+        r->at_once |= r->used & ~r->set;
+        p->isa->effects(&in, &fx);
+        r->set |= fx.writes;
+    }
+    return true;
+}
+
 /* Registers of those that calls keep through which the procedure reaches memory, and which it never sets. */
 isa_regs move_relied_on(const move_work *w, uint32_t proc)
 {
     const cfg_program *p = move_cfg(w);
     const cfg_proc *of = &p->procs[proc];
-    isa_regs used = 0, set = 0;
-    for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++) {
-        const cfg_block *b = &p->blocks[k];
-        const uint8_t *bytes;
-        isa_insn in;
-        if (image_bytes(p->image, b->addr, &bytes) < b->size) return 0;
-        for (uint32_t at = 0; at < b->size; at += in.len) {
-            isa_mem mem[ISA_MAX_MEM];
-            isa_effects fx;
-            if (p->isa->decode(bytes + at, b->size - at, b->addr + at, &in) > ISA_UNKNOWN) return 0;
-            p->isa->effects(&in, &fx);
-            set |= fx.writes;
-            int count = in.bits & ISA_BIT_MEM ? p->isa->memory(&in, mem) : 0;
-            for (int i = 0; i < count; i++)
-                if (mem[i].base < 64) used |= 1ull << mem[i].base;
-        }
-    }
-    return used & ~set & w->isa->kept;
+    reach r = {0};
+    for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++)
+        if (!look_at_block(p, &p->blocks[k], &r)) return 0;
+    return r.used & ~r.set & w->isa->kept;
+}
+
+/* And those through which it does where it begins, though it may set them further on, as what saves all registers and
+ * loads others does. */
+isa_regs move_relied_on_at_once(const move_work *w, uint32_t proc)
+{
+    const cfg_program *p = move_cfg(w);
+    uint32_t entry = cfg_block_at(p, p->procs[proc].addr);
+    reach r = {0};
+    if (entry == CFG_NONE || !look_at_block(p, &p->blocks[entry], &r)) return 0;
+    return r.at_once & w->isa->kept;
 }
 
 /* Few may: parts of procedures that lie elsewhere, and what is written by hand. */

@@ -93,15 +93,17 @@ COUNT = 120
 
 def routines(kind=""):
     """Procedures that call walk and each other, and `all`, which calls them. They rely on r15 where it leads to the
-    stack's limit (stacks) or to something else (roots)."""
+    stack's limit (stacks; the first has its own r15 further on) or to something else (roots)."""
     text, places = ".text\n.p2align 6\n.globl all\ncode:\n.globl code\n", []
     for i in range(COUNT):
         limit = {"stacks": "  cmp 16(%r15), %rsp\n  jb 8f\n  incq 24(%r15)\n", "roots": "  incq 24(%r15)\n"}.get(kind, "")
+        own, back = ("  incq 24(%r15)\n  push %r15\n  lea limits(%rip), %r15\n", "  pop %r15\n") if kind == "stacks" and i == 0 else ("", "")
+        limit = own or limit
         walk = "*walk_at(%rip)" if kind == "apart" else "walk@PLT"
         inner = f"  call part{i + 1}\n.Lb{i}:\n" if i % 3 == 0 and i + 1 < COUNT else "  nop\n"
         gap = 4 * (i * i % 7 + i % 3 + 2)  # equal distances are in many tables
         text += (f".p2align 2, 0xcc\n.skip {gap}, 0xcc\npart{i}:\n  push %rbx\n{limit}  lea limits(%rip), %rbx\n  call {walk}\n.La{i}:\n"
-                 f"{inner}  call {walk}\n.Lc{i}:\n8: pop %rbx\n  ret\n")
+                 f"{inner}  call {walk}\n.Lc{i}:\n{back}8: pop %rbx\n  ret\n")
         places += [f".La{i}", f".Lc{i}"]
     calls = "".join(f"  call part{i}\n" for i in range(COUNT))
     text += f".p2align 6, 0xcc\nall:\n  push %r15\n  lea limits(%rip), %r15\n{calls}  pop %r15\n  ret\n"
