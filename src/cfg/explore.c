@@ -207,9 +207,10 @@ static bool occupy(cfg_work *w, uint8_t *m, unsigned len, bool ends_block)
     return clear;
 }
 
-static void blame_overlap(cfg_work *w)
+static void blame_overlap(cfg_work *w, uint64_t addr)
 {
     w->trial_overlaps = true;
+    if (!w->trying) cfg_keep(w, &w->overlaps, addr);
     cfg_blame(w, w->current, "instructions overlap");
 }
 
@@ -300,7 +301,7 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
     isa_insn in = {.addr = addr}, before = {0};
     cfg_trail trail;
     take_up(w, addr, &trail);
-    if (*m & MARK_BODY && !(*m & MARK_INSN)) blame_overlap(w);
+    if (*m & MARK_BODY && !(*m & MARK_INSN)) blame_overlap(w, addr);
     set_mark(w, m, MARK_BLOCK);
     while (addr < end && !w->failed) {
         const uint8_t *bytes = r->bytes + (addr - r->addr);
@@ -324,7 +325,7 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
         }
         bool goes_on = passes(w, &in, bytes + in.len, end - addr - in.len);
         if (!occupy(w, m, in.len, !goes_on)) {
-            blame_overlap(w);
+            blame_overlap(w, addr);
             return;
         }
         if (in.bits & ISA_BIT_PCREL_MEM && (in.target < w->least || in.target > w->most)) {

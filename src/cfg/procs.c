@@ -238,6 +238,16 @@ static int by_fresh(const void *a, const void *b)
     return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
+/* Who was blamed may have been another: this procedure was not known then. */
+static void blame_overlaps(cfg_work *w)
+{
+    for (size_t i = 0; i < w->overlaps.count; i++) {
+        uint32_t number = cfg_proc_near(w, w->overlaps.items[i]);
+        if (number != CFG_NONE && cfg_inside(&w->procs.items[number], w->overlaps.items[i]))
+            cfg_blame(w, number, "instructions overlap");
+    }
+}
+
 void cfg_procs_merge(cfg_work *w)
 {
     size_t count = w->fresh.count, first = w->procs.count;
@@ -249,7 +259,10 @@ void cfg_procs_merge(cfg_work *w)
         if (m && !(*m & (MARK_ENTRY | MARK_INSN | MARK_BODY)))
             cfg_procs_add(w, f[i].addr, 0, NULL, f[i].source, f[i].flags);
     }
-    if (w->procs.count != first) cfg_procs_settle(w);
+    if (w->procs.count != first) {
+        cfg_procs_settle(w);
+        blame_overlaps(w);
+    }
     for (size_t i = 0; i < count; i++) {
         uint32_t number = cfg_proc_near(w, f[i].addr);
         if (number == CFG_NONE) continue;

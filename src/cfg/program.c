@@ -84,6 +84,7 @@ static void close_work(cfg_work *w)
     inl_vec_free(&w->trial);
     inl_vec_free(&w->notes);
     inl_vec_free(&w->skips);
+    inl_vec_free(&w->overlaps);
     inl_vec_free(&w->pointers);
     inl_vec_free(&w->found);
     inl_vec_free(&w->indirects);

@@ -229,6 +229,7 @@ struct cfg_work {
 
     INL_VEC(cfg_note) notes;
     INL_VEC(uint64_t) skips;       /* branch targets behind such a prefix */
+    INL_VEC(uint64_t) overlaps;    /* instructions that overlap others, in whatever procedure they are in the end */
     INL_VEC(cfg_pointer) pointers; /* sorted by `to` */
     INL_VEC(cfg_pointer) found;    /* new ones */
     INL_VEC(cfg_indirect) indirects;

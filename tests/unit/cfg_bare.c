@@ -139,6 +139,25 @@ static void test_called(void **state)
     drop(&s);
 }
 
+/* A number leads into an instruction that is not known yet; then it is found, and later that it is not `middle`'s. */
+static const char late_overlap_s[] =
+    ".globl _start\n.text\n_start: mov $60,%eax; xor %edi,%edi; syscall; hlt\n.balign 16,0\n"
+    "middle: test %edi,%edi; jne inner; ret\n.balign 16,0\n"
+    "front: xor %eax,%eax; inner: xor %ecx,%ecx; within: mov (%rsp),%rax; ret\n.balign 16,0\n"
+    "first: call middle; call second; ret\n.balign 16,0\nsecond: call third; ret\n.balign 16,0\n"
+    "third: call front; ret\n.data\n.quad within + 2, first\n.section .note.GNU-stack,\"\",@progbits\n";
+
+static void test_late_overlap(void **state)
+{
+    (void)state;
+    sample s = analyse("overlap", late_overlap_s);
+    const cfg_proc *front = proc_at(&s, image_entry(s.image) + 32);
+    assert_non_null(front->reason);
+    assert_string_equal(front->reason, "instructions overlap");
+    assert_int_equal(proc_at(&s, front->addr + 32)->status, CFG_PROC_WHOLE);
+    drop(&s);
+}
+
 /* The table's register holds numbers elsewhere, on ways that come back. */
 static const char reused_s[] =
     ".globl _start\n.text\n_start: lea table(%rip),%r12; again: call choose; cmp $3,%eax; ja numbers\n"
@@ -184,8 +203,9 @@ static void test_nameless(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nameless),  cmocka_unit_test(test_found_late), cmocka_unit_test(test_split_late),
-        cmocka_unit_test(test_last_call), cmocka_unit_test(test_called),     cmocka_unit_test(test_reused_register),
+        cmocka_unit_test(test_nameless),     cmocka_unit_test(test_found_late), cmocka_unit_test(test_split_late),
+        cmocka_unit_test(test_last_call),    cmocka_unit_test(test_called),     cmocka_unit_test(test_reused_register),
+        cmocka_unit_test(test_late_overlap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
