@@ -3,6 +3,7 @@
  *
  *     magic, 0, 0, smallest instruction, size of a pointer | count | ...              version
  *     1.18 on   count, files, text, names, units, files, lines, table;  u32 entry - text, u32 at    (f0, f1)
+ *     1.26 on   text is 0: it stands in the description of the module, which leads to all parts of the table
  *     1.16      count, files,       names, units, files, lines, table;  u64 entry,        u64 at    (fa)
  *     1.2       count, table;                                           u64 entry,        u64 at    (fb)
  *
@@ -83,6 +84,44 @@ bool image_is_go(image *im)
     return find(im, &t);
 }
 
+/* --- the module --- */
+
+/* Where a description of the module has what: the table, its names, its list, its text. */
+enum { OF_TABLE = 0, OF_NAMES = 8, OF_LIST = 128, OF_TEXT = 176 };
+
+/* 0: none stands there. */
+static uint64_t text_of_module(image *im, const go_table *t, uint64_t at)
+{
+    if (image_word_at(im, at + OF_NAMES) != t->addr + t->names) return 0;
+    if (image_word_at(im, at + OF_LIST) != t->addr + t->table) return 0;
+    uint64_t text = image_word_at(im, at + OF_TEXT);
+    return image_executable(im, text, NULL) ? text : 0;
+}
+
+static uint64_t text_by_relocation(image *im, const go_table *t)
+{
+    const image_reloc *r;
+    size_t count = image_relocs(im, &r);
+    uint64_t text = 0;
+    for (size_t i = 0; i < count && !text; i++)
+        if (r[i].value == t->addr) text = text_of_module(im, t, r[i].offset);
+    return text;
+}
+
+static uint64_t find_text(image *im, const go_table *t)
+{
+    const image_segment *segments;
+    const uint8_t *bytes;
+    size_t n = image_segments(im, &segments);
+    uint64_t text = text_by_relocation(im, t);
+    for (size_t i = 0; i < n && !text; i++) {
+        size_t size = image_bytes(im, segments[i].addr, &bytes);
+        for (size_t at = -segments[i].addr & 7; at + 8 <= size && !text; at += 8)
+            if (memcmp(bytes + at, &t->addr, 8) == 0) text = text_of_module(im, t, segments[i].addr + at);
+    }
+    return text;
+}
+
 /* --- procedures --- */
 
 static bool read_head(image *im, go_table *t)
@@ -95,6 +134,7 @@ static bool read_head(image *im, go_table *t)
     t->text = late ? image_word_at(im, t->addr + 24) : 0;
     t->names = magic == 0xfffffffb ? 0 : number(t, late ? 32 : 24, 8);
     t->table = magic == 0xfffffffb ? 16 : number(t, late ? 64 : 56, 8);
+    if (late && !t->text) t->text = find_text(im, t);
     return t->names < t->size && t->table < t->size && t->count < (t->size - t->table) / (2 * t->word);
 }
 

@@ -273,11 +273,44 @@ static void test_versions(void **state)
     image_close(im);
 }
 
+/* What Go's linker writes since 1.26: the table does not say where the text is, the module does. In front of the text
+ * is what C's linker adds, and in front of the module what only looks like one. */
+static const char go_s[] = ".text\n.globl _start\n_start: ret\n.balign 64\n"
+                           "text: one: ret\n.balign 16\ntwo: ret\n.balign 16\nend: ret\n"
+                           ".section .gopclntab,\"a\"\n.balign 8\n"
+                           "table: .long 0xfffffff1, 0x08010000\n.quad 2, 0, 0, names - table, 0, 0, 0, list - table\n"
+                           "names: .asciz \"main.one\"\n.asciz \"main.two\"\n.balign 8\n"
+                           "list: .long one - text, info - list, two - text, info + 8 - list, end - text\n"
+                           "info: .long 0, 0, two - text, 9\n"
+                           ".data\n.balign 8\n.quad table, names, 0\n"
+                           ".quad table, names\n.skip 112\n.quad list, 3, 3, 0, one, end, text, end\n.skip 200\n"
+                           ".section .note.GNU-stack,\"\",%progbits\n";
+
+static void test_go(void **state)
+{
+    (void)state;
+    const char *styles[] = {"-nostdlib -static -no-pie -s", "-nostdlib -shared -s"};
+    for (size_t i = 0; i < sizeof styles / sizeof *styles; i++) {
+        image *im = sample_open(sample_build("cc", i ? "go_moved" : "go_fixed", "s", go_s, styles[i]));
+        const image_proc *one = image_proc_named(im, "main.one"), *two = image_proc_named(im, "main.two");
+        assert_true(image_is_go(im));
+        assert_non_null(one);
+        assert_non_null(two);
+        assert_int_equal(two->addr - one->addr, 16);
+        assert_int_equal(one->addr % 64, 0);
+        assert_int_equal(two->size, 16);
+        image_close(im);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_system_files),       cmocka_unit_test(test_link_styles),
-        cmocka_unit_test(test_no_section_headers), cmocka_unit_test(test_stripped),
+        cmocka_unit_test(test_go),
+        cmocka_unit_test(test_system_files),
+        cmocka_unit_test(test_link_styles),
+        cmocka_unit_test(test_no_section_headers),
+        cmocka_unit_test(test_stripped),
 #ifdef __x86_64__
         cmocka_unit_test(test_overlaps_and_sizes),
 #endif
