@@ -41,11 +41,14 @@ static bool does(const cfg_program *p, uint32_t proc, unsigned what)
     return false;
 }
 
+/* Of the first block and of what follows it: of a very large frame the compiler looks first whether there are such
+ * addresses at all. */
 static const uint8_t *first_bytes(const cfg_program *p, uint32_t proc, uint32_t *size)
 {
     const uint8_t *bytes;
     const cfg_block *first = &p->blocks[p->procs[proc].first_block];
     *size = p->procs[proc].block_count ? first->size : 0;
+    if (p->procs[proc].block_count > 1 && first[1].addr == first->addr + first->size) *size += first[1].size;
     return image_bytes(p->image, first->addr, &bytes) >= *size ? bytes : NULL;
 }
 
@@ -121,7 +124,6 @@ static bool is_made_anew(const move_work *w, uint32_t block, const isa_insn *cal
 {
     const cfg_block *b = &move_cfg(w)->blocks[block];
     uint32_t room = b->size - call->len;
-    if (w->goes_back != CFG_NONE && room) return false;
     return is_of_name(move_cfg(w), call) && w->block_bits[block] & MOVE_CATCH && room < w->isa->far_jump;
 }
 

@@ -33,6 +33,41 @@ func turns(n int) (x uint64) {
 	return
 }
 
+//go:noinline
+func count(n *uint64) { *n++ }
+func within(n *uint64) { count(n) }
+
+// Between its calls stands what is too short for a jump: where something is written in line, it begins with a nop.
+func closely(times int) (n uint64) {
+	for i := 0; i < times; i++ {
+		count(&n)
+		within(&n)
+		count(&n)
+		within(&n)
+		within(&n)
+	}
+	return
+}
+
+// Frames as large as these are made room for in another way. The first one's is enough for the second.
+//
+//go:noinline
+func large(n int) int {
+	var room [1024]int
+	room[n%1024] = int(turns(n % 3))
+	return room[n*7%1024] + len(room)
+}
+func larger() (sum int) {
+	var room [4096]int
+	for i := range room {
+		room[i] = large(i)
+	}
+	for _, x := range room {
+		sum += x
+	}
+	return
+}
+
 // Its stack grows under it, and it begins anew then: how often it is entered is not always the same.
 func depth(n int) int {
 	var room [64]int
@@ -52,7 +87,7 @@ func interrupted() (sum uint64) {
 		go func(i int) {
 			defer group.Done()
 			for k := 0; k < 10; k++ {
-				done[i] += turns(400000) + uint64(depth(30*i))
+				done[i] += turns(400000) + uint64(depth(30*i)) + closely(20000)
 			}
 		}(i)
 	}
@@ -66,7 +101,7 @@ func interrupted() (sum uint64) {
 	return
 }
 func main() {
-	fmt.Println(interrupted())
+	fmt.Println(larger(), interrupted())
 	caught := 0
 	for i := 0; i < 20; i++ {
 		caught += len(try(i))
