@@ -283,7 +283,7 @@ static const char go_s[] = ".text\n.globl _start\n_start: ret\n.balign 64\n"
                            "list: .long one - text, info - list, two - text, info + 8 - list, end - text\n"
                            "info: .long 0, 0, two - text, 9\n"
                            ".data\n.balign 8\n.quad table, names, 0\n"
-                           ".quad table, names\n.skip 112\n.quad list, 3, 3, 0, one, end, text, end\n.skip 200\n"
+                           ".quad table, names\n.skip 112\n.quad list, 3, 3, _start, one, end, text, end\n.skip 200\n"
                            ".section .note.GNU-stack,\"\",%progbits\n";
 
 static void test_go(void **state)
