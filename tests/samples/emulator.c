@@ -19,7 +19,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { USER_DISPATCH = 59, ON = 1, OFF = 0, ANSWER = 4242, PAGE = 4096 };
+enum { USER_DISPATCH = 59, ON = 1, OFF = 0, WITHIN = 2, ANSWER = 4242, PAGE = 4096 };
 
 static void ends_as(const char *what, pid_t child)
 {
@@ -55,6 +55,20 @@ static long diverted(long nr)
     return answer;
 }
 
+/* Only calls of `size` bytes from there on are heard of. */
+static void within(long size)
+{
+    printf("within nothing %d, over the end %d\n", prctl(USER_DISPATCH, WITHIN, 1, 0, 0),
+           prctl(USER_DISPATCH, WITHIN, 1, -1l, 0));
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        const int known = !prctl(USER_DISPATCH, WITHIN, (char *)(uintptr_t)&syscall, size, &selector);
+        _exit(known ? diverted(SYS_getppid) == ANSWER : 2);
+    }
+    ends_as("within", child);
+}
+
 static void diversions(void)
 {
     struct sigaction a = {.sa_sigaction = on_sys, .sa_flags = SA_SIGINFO};
@@ -79,6 +93,8 @@ static void diversions(void)
         _exit(diverted(SYS_getppid) == getppid() ? 3 : 4);
     }
     ends_as("range", child);
+    within(64);
+    within(1);
     child = fork();
     if (child == 0) {
         prctl(USER_DISPATCH, ON, 0, 0, &selector);
