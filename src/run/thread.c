@@ -442,15 +442,38 @@ void run_thread_begin(run_thread *t)
 
 /* --- the calls --- */
 
+static const uint64_t exclusive = CLONE_SIGHAND | CLONE_CLEAR_SIGHAND;
+
+/* A structure may be one of times to come, as long as it says nothing that is not known yet. */
+static long look_at_rest(uint64_t at, uint64_t size)
+{
+    for (uint64_t done = 0, word = 0; done < size; done += sizeof word) {
+        if (!run_read(&word, at + done, size - done < sizeof word ? size - done : sizeof word)) return -EFAULT;
+        if (word) return -E2BIG;
+    }
+    return 0;
+}
+
+/* Of one that ends where nothing can be read the kernel may see first that it is too much. What it knows, it says when
+ * it is asked for what it refuses in any case. */
+static long refuse_clone3(run_clone_args *a, size_t size)
+{
+    if (size < CLONE3_MIN) return -EFAULT;
+    a->flags = exclusive;
+    return sys_call2(SYS_clone3, (long)a, (long)size) == -E2BIG ? -E2BIG : -EFAULT;
+}
+
 static long read_clone3(const weave_context *c, run_clone_args *a, size_t *size)
 {
-    *size = run_arg(c, 1);
-    if (*size < CLONE3_MIN) return -EINVAL;
-    if (*size > sizeof *a) return -E2BIG;
-    if (!run_read(a, run_arg(c, 0), *size)) return -EFAULT;
+    const uint64_t at = run_arg(c, 0), given = run_arg(c, 1);
+    if (given > INL_PAGE) return -E2BIG;
+    if (given < CLONE3_MIN) return -EINVAL;
+    *size = given < sizeof *a ? given : sizeof *a;
+    size_t read = *size - run_safe_copy(a, (const void *)at, *size);
+    long rest = read < *size ? -EFAULT : look_at_rest(at + *size, given - *size);
+    if (rest) return rest == -EFAULT ? refuse_clone3(a, read) : rest;
     if (!a->stack != !a->stack_size) return -EINVAL;
-    uint64_t both = CLONE_SIGHAND | CLONE_CLEAR_SIGHAND;
-    return (a->flags & both) == both ? -EINVAL : 0;
+    return (a->flags & exclusive) == exclusive ? -EINVAL : 0;
 }
 
 static void read_clone(const weave_context *c, run_clone_args *a)

@@ -1,6 +1,6 @@
 /* What emulators and old programs ask of the kernel: system calls that the program hears of itself, calls of the
  * vsyscall page, memory that can be executed because it can be read, code that is moved by mremap, the error code of a
- * jump to data, and clone3 with half a stack. */
+ * jump to data, and clone3 with half a stack or a structure of any size. */
 #include <errno.h>
 #include <linux/sched.h>
 #include <setjmp.h>
@@ -220,6 +220,37 @@ static void half_a_stack(void)
     printf(", no stack %ld %s\n", answer, strerror(errno));
 }
 
+static void cloned_by(const char *what, const void *structure, size_t size)
+{
+    long child = syscall(SYS_clone3, structure, size);
+    if (!child) _exit(9);
+    if (child > 0) ends_as(what, (pid_t)child);
+    else printf("%s: %s\n", what, strerror(errno));
+}
+
+/* More than any kernel knows, and what ends where nothing can be read: at `wall`. */
+static void sizes(void)
+{
+    enum { LARGE = 400, KNOWN = sizeof(struct clone_args), BEYOND = 160 };
+    const struct clone_args a = {.exit_signal = SIGCHLD};
+    char *page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *wall = page + PAGE;
+    munmap(wall, PAGE);
+    memcpy(page, &a, sizeof a);
+    cloned_by("too small", page, 63);
+    cloned_by("large", page, LARGE);
+    cloned_by("a page", page, PAGE);
+    cloned_by("too large", page, PAGE + 1);
+    page[LARGE - 1] = 1;
+    cloned_by("too much", page, LARGE);
+    memcpy(wall - BEYOND, &a, sizeof a);
+    cloned_by("to the wall", wall - BEYOND, BEYOND);
+    cloned_by("through the wall", wall - BEYOND, BEYOND + 8);
+    cloned_by("far through the wall", wall - BEYOND, LARGE);
+    wall[-1] = 1;
+    cloned_by("too much before the wall", wall - BEYOND, BEYOND + 8);
+    cloned_by("known before the wall", wall - KNOWN / 2, KNOWN);
+}
+
 int main(void)
 {
     struct sigaction a = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
@@ -231,5 +262,6 @@ int main(void)
     readable_is_executable();
     moved_code();
     half_a_stack();
+    sizes();
     return 0;
 }
