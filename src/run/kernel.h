@@ -45,7 +45,7 @@ typedef struct run_syscall_row {
 extern const run_syscall_row run_memory_syscalls[], run_file_syscalls[], run_signal_syscalls[], run_process_syscalls[],
     run_sending_syscalls[], run_waiting_syscalls[], run_isa_syscalls[]; /* each ends with a row whose `run` is NULL */
 void run_syscalls_init(void);
-void run_memory_writers_direct(void (*make_direct)(unsigned nr)); /* syscall_file.c */
+void run_file_calls_direct(void (*make_direct)(unsigned nr)); /* syscall_file.c */
 /* syscall_memory.c. Would the call take memory of Inlay's away, or replace it, or the vdso? And makes it so that it
  * does not, with the lock not held. */
 bool run_memory_concerns(const weave_context *c);
@@ -161,7 +161,7 @@ void run_signals_queue(run_thread *t); /* what waits in the runtime is the kerne
 /* --- exec.c --- */
 bool run_is_traced(void); /* somebody has attached to this process by ptrace */
 
-/* --- procfile.c, maps.c, fd.c --- */
+/* --- procfile.c, procagain.c, maps.c, fd.c --- */
 /* By a path's last part: which of the files of /proc that tell of Inlay it may be; -1: none of them. */
 int run_proc_kind(const char *path);
 /* `fd` has been opened by a path of such a kind: if it is the process's own file, puts one in its place
@@ -182,6 +182,17 @@ typedef struct run_proc_file {
     char text[16 << 10];
 } run_proc_file;
 bool run_proc_put(run_proc_file *out, const char *text, size_t n);
+/* What is written to `made` instead of what `real` says. */
+bool run_proc_fill(int real, int made, int kind);
+/* `fd` has been replaced, and `below` is its path in the process's folder. Before each read: where it is one of them,
+ * and read from its beginning, it is made anew. */
+void run_proc_note(int fd, int kind, const char *below);
+#define RUN_PROC_HERE UINT64_MAX /* where the descriptor stands */
+void run_proc_read_again(int fd, uint64_t at);
+void run_proc_forget(int fd);   /* it is closed */
+void run_proc_forget_all(void); /* in a child of fork */
+void run_proc_readers_direct(void (*make_direct)(unsigned nr));
+long run_proc_open_copy(int fd); /* that can be written to */
 bool run_maps_put(run_proc_file *out, char *text);
 bool run_is_break(uint64_t low, uint64_t high); /* a part of the program break that Inlay emulates */
 bool run_smaps_put(run_proc_file *out, char *text);

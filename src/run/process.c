@@ -46,6 +46,7 @@ static void become_child(run_thread *t, const run_clone_args *a)
     if (run_here.client.fork_lock) run_here.client.fork_lock(run_here.client.arg, 2);
     inl_lock_reset(&run_here.lock);
     t->divert.on = false;
+    run_proc_forget_all();
     run_here.shares_files = a->flags & CLONE_FILES;
     if (a->stack) run_set_sp(&t->ctx, a->stack + a->stack_size);
     if (a->flags & CLONE_SETTLS) t->ctx.tls_base = a->tls;

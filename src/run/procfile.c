@@ -1,5 +1,5 @@
 /* Files of /proc that tell of Inlay: the program gets a file in memory with what they would say
- * without it. The text is that of the moment of opening.
+ * without it. The text is that of the moment of opening, or of reading again (procagain.c).
  *
  *     maps, smaps   less Inlay's own ranges (maps.c)
  *     status    the signals that the program blocks, ignores and catches, not those Inlay does
@@ -235,6 +235,13 @@ static long open_below(const char *below, int flags)
 long run_proc_open(const char *below) { return open_below(below, O_RDONLY); }
 long run_proc_open_memory(void) { return open_below("self/mem", O_RDWR); }
 
+long run_proc_open_copy(int fd)
+{
+    char below[40];
+    snprintf(below, sizeof below, "thread-self/fd/%d", fd); /* which may have descriptors of its own */
+    return open_below(below, O_RDWR);
+}
+
 static bool link_at(int folder, const char *link, char *out, size_t size)
 {
     long n = sys_call4(SYS_readlinkat, folder, (long)link, (long)out, (long)size - 1);
@@ -269,11 +276,11 @@ bool run_proc_own_path(int fd, char *out, size_t size)
     return true;
 }
 
-/* The file itself, or the same of one thread: task/<tid>/<name>. */
-static bool is_own_file(int fd, const char *name)
+/* The file itself, or the same of one thread: task/<tid>/<name>; its path. */
+static bool is_own_file(int fd, const char *name, char path[64])
 {
-    char path[64], *at = path;
-    if (!run_proc_own_path(fd, path, sizeof path)) return false;
+    const char *at = path;
+    if (!run_proc_own_path(fd, path, 64)) return false;
     if (!strncmp(at, "task/", 5)) at += 5 + strspn(at + 5, "0123456789") + 1;
     return !strcmp(at, name);
 }
@@ -288,13 +295,11 @@ static void put_in_place(int made, int fd, int flags)
     if (!sys_failed(again)) sys_call1(SYS_close, again);
 }
 
-long run_proc_replace(int fd, int kind, int flags)
+bool run_proc_fill(int real, int made, int kind)
 {
-    if (!is_own_file(fd, files[kind].name)) return fd;
-    char *text = read_all(fd);
-    int made = (int)sys_call2(SYS_memfd_create, (long)files[kind].name, 1 /* MFD_CLOEXEC */);
+    char *text = read_all(real);
     run_proc_file *out = malloc(sizeof *out);
-    bool good = text && out && made >= 0;
+    bool good = text && out;
     if (good) {
         out->fd = made;
         out->used = 0;
@@ -302,14 +307,24 @@ long run_proc_replace(int fd, int kind, int flags)
         good = files[kind].put(out, text);
         inl_lock_release(&run_here.lock);
     }
-    if (good && write_out(out)) {
+    good = good && write_out(out);
+    free(out);
+    free(text);
+    return good;
+}
+
+long run_proc_replace(int fd, int kind, int flags)
+{
+    char path[64];
+    if (!is_own_file(fd, files[kind].name, path)) return fd;
+    int made = (int)sys_call2(SYS_memfd_create, (long)files[kind].name, 1 /* MFD_CLOEXEC */);
+    if (made >= 0 && run_proc_fill(fd, made, kind)) {
         sys_call3(SYS_lseek, made, 0, SEEK_SET);
         put_in_place(made, fd, flags);
+        run_proc_note(fd, kind, path);
     } else {
         sys_call3(SYS_lseek, fd, 0, SEEK_SET);
     }
     if (made >= 0) sys_call1(SYS_close, made);
-    free(out);
-    free(text);
     return fd;
 }

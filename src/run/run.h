@@ -173,6 +173,14 @@ typedef struct run_engine {
     bool is_native;
 } run_engine;
 
+/* procagain.c: what has been put in place of a file of /proc; inode 0: none. */
+enum { RUN_PROC_COPIES = 8 };
+typedef struct run_proc_copy {
+    int fd, kind;
+    uint64_t inode, device;
+    char path[48]; /* of the file itself, in /proc */
+} run_proc_copy;
+
 /* The process: taken down with it, and set up anew by run_begin. Assembly and signal handlers must find it without a
  * thread, and the kernel has one table of handlers a process: hence one, and in one place. */
 typedef struct run_process {
@@ -199,14 +207,17 @@ typedef struct run_process {
     int pid;
     uint64_t strings[3]; /* procfile.c: of a program that was loaded: its arguments' begin and end, its environment's */
     int proc_root;       /* procfile.c: /proc, kept open; -1: it could not be opened; 0: not yet */
-    inl_ranges owned;    /* own.c */
+    run_proc_copy proc_copies[RUN_PROC_COPIES]; /* procagain.c */
+    bool proc_read;                             /* reads are looked at, since there may be some */
+    inl_ranges owned;                           /* own.c */
     inl_lock owned_lock;
-    uint64_t guarded_calls[RUN_SYSCALLS / 64]; /* syscall.c */
-    uint64_t brk_now;                          /* syscall_memory.c: the program break that Inlay emulates, */
-    uint64_t brk_known;                        /* and its top the last time that it was asked for */
-    inl_map attached;                          /* System V shared memory: address -> size */
-    struct run_worker *workers;                /* worker.c */
-    uint32_t workers_pause;                    /* so many want them to */
+    uint64_t guarded_calls[RUN_SYSCALLS / 64], kept_calls[RUN_SYSCALLS / 64]; /* syscall.c */
+    uint64_t looked_calls[RUN_SYSCALLS / 64]; /* made by the gate but for run_syscall_look */
+    uint64_t brk_now;                         /* syscall_memory.c: the program break that Inlay emulates, */
+    uint64_t brk_known;                       /* and its top the last time that it was asked for */
+    inl_map attached;                         /* System V shared memory: address -> size */
+    struct run_worker *workers;               /* worker.c */
+    uint32_t workers_pause;                   /* so many want them to */
 } run_process;
 extern run_process run_here;
 
@@ -247,7 +258,8 @@ void run_syscall(run_thread *t);
 /* Bit set: the call may run in the native gate. Read by assembly, which finds the words through run_gate_calls. */
 extern uint64_t run_direct_calls[8];
 extern const uint64_t *run_gate_calls;
-void run_syscall_keep(long nr); /* from now on the gate does not make it */
+void run_syscall_keep(long nr);          /* from now on the gate does not make it */
+void run_syscall_look(long nr, bool on); /* (L) nor while this is on */
 void run_syscalls_keep_all(void);
 void run_syscalls_guard(bool on); /* on: of those, only the calls that write nothing */
 

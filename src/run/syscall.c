@@ -53,7 +53,7 @@ void run_syscalls_init(void)
         make_direct(SYS_readlink);
         make_direct(SYS_readlinkat);
     }
-    run_memory_writers_direct(make_direct);
+    run_file_calls_direct(make_direct);
     for (long nr = 0; nr < RUN_SYSCALLS; nr++)
         if (writes_later(nr)) run_direct_calls[nr / 64] &= ~(1ull << nr % 64);
     if (run_here.client.wants_syscalls) memset(run_direct_calls, 0, sizeof run_direct_calls);
@@ -62,8 +62,22 @@ void run_syscalls_init(void)
 void run_syscall_keep(long nr)
 {
     uint64_t bit = 1ull << nr % 64;
-    __atomic_fetch_and(&run_direct_calls[nr / 64], ~bit, __ATOMIC_RELAXED);
+    __atomic_fetch_or(&run_here.kept_calls[nr / 64], bit, __ATOMIC_SEQ_CST);
+    __atomic_fetch_and(&run_direct_calls[nr / 64], ~bit, __ATOMIC_SEQ_CST);
     __atomic_fetch_and(&run_here.guarded_calls[nr / 64], ~bit, __ATOMIC_RELAXED);
+}
+
+/* Who keeps a call meanwhile has said so first, and is seen here, or takes the bit away later. */
+void run_syscall_look(long nr, bool on)
+{
+    uint64_t bit = 1ull << nr % 64, *direct = &run_direct_calls[nr / 64], *looked = &run_here.looked_calls[nr / 64];
+    if (on && __atomic_fetch_and(direct, ~bit, __ATOMIC_SEQ_CST) & bit) *looked |= bit;
+    if (on) __atomic_fetch_and(&run_here.guarded_calls[nr / 64], ~bit, __ATOMIC_RELAXED);
+    if (on || !(*looked & bit)) return;
+    *looked &= ~bit;
+    __atomic_fetch_or(direct, bit, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&run_here.kept_calls[nr / 64], __ATOMIC_SEQ_CST) & bit)
+        __atomic_fetch_and(direct, ~bit, __ATOMIC_SEQ_CST);
 }
 
 void run_syscalls_keep_all(void)

@@ -152,10 +152,27 @@ static long do_write(run_thread *t, weave_context *c)
     return written;
 }
 
-void run_memory_writers_direct(void (*make_direct)(unsigned nr))
+/* --- what has been put in place of files of /proc, read again --- */
+
+static long do_read(run_thread *t, weave_context *c)
+{
+    const long nr = run_number(c);
+    if (run_here.proc_read)
+        run_proc_read_again((int)run_arg(c, 0), nr == SYS_read || nr == SYS_readv ? RUN_PROC_HERE : run_arg(c, 3));
+    return run_pass(t, c);
+}
+
+static long do_close(run_thread *t, weave_context *c)
+{
+    if (run_here.proc_read) run_proc_forget((int)run_arg(c, 0));
+    return run_pass(t, c);
+}
+
+void run_file_calls_direct(void (*make_direct)(unsigned nr))
 {
     for (size_t i = 0; i < sizeof memory_writers / sizeof *memory_writers; i++)
         make_direct((unsigned)memory_writers[i]);
+    run_proc_readers_direct(make_direct);
 }
 
 /* --- opening --- */
@@ -196,5 +213,11 @@ const run_syscall_row run_file_syscalls[] = {
     {SYS_pwrite64, "pwrite64", do_write},
     {SYS_pwritev, "pwritev", do_write},
     {SYS_pwritev2, "pwritev2", do_write},
+    {SYS_close, "close", do_close},
+    {SYS_read, "read", do_read},
+    {SYS_readv, "readv", do_read},
+    {SYS_pread64, "pread64", do_read},
+    {SYS_preadv, "preadv", do_read},
+    {SYS_preadv2, "preadv2", do_read},
     {0, NULL, NULL},
 };

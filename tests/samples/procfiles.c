@@ -1,13 +1,18 @@
 /* The process's own maps and smaps, opened in each of the ways there are: they say the same, name no
  * file that the program does not know, and hold no mapping that is writable and executable. And the auxiliary vector as
- * the file has it, which is that on the stack; and the command line under titles that are written over it. */
+ * the file has it, which is that on the stack; and the command line under titles that are written over it. What is kept
+ * open and read again from its beginning says what is so by then. */
 #include <elf.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char text[1 << 20], first[1 << 16], ranges[1 << 16];
@@ -119,6 +124,56 @@ static void check_titles(char *arguments)
     printf("short title %d\n", size == length + 1 && !strcmp(text, "s"));
 }
 
+static long number_in(int fd, const char *name, int base)
+{
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    const char *line = strstr(text, name);
+    return line ? strtol(line + strlen(name), NULL, base) : -1;
+}
+
+static int is_mapped(int fd, uintptr_t at)
+{
+    char range[32];
+    size_t size = 0;
+    struct iovec part;
+    lseek(fd, 0, SEEK_SET);
+    for (ssize_t n = 1; n > 0; size += (size_t)n) {
+        part = (struct iovec){text + size, sizeof text - 1 - size};
+        n = readv(fd, &part, 1);
+        if (n < 0) return -1;
+    }
+    text[size] = 0;
+    snprintf(range, sizeof range, "%lx-", (long)at);
+    return strstr(text, range) != NULL;
+}
+
+static void read_again(void)
+{
+    enum { ROOM = 4096, HELD = 1 << (SIGUSR2 - 1) };
+    sigset_t set;
+    int status = open("/proc/self/status", O_RDONLY), maps = open("/proc/self/maps", O_RDONLY), other;
+    char *page = mmap(NULL, 3 * ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(page + ROOM, ROOM, PROT_READ);
+    printf("held %d, mapped %d", (number_in(status, "SigBlk:", 16) & HELD) != 0,
+           is_mapped(maps, (uintptr_t)page + ROOM));
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    munmap(page, 3 * ROOM);
+    printf(", then %d %d", (number_in(status, "SigBlk:", 16) & HELD) != 0, is_mapped(maps, (uintptr_t)page + ROOM));
+    fflush(stdout);
+    pid_t parent = getpid(), child = fork();
+    if (child == 0) _exit(number_in(status, "\nPid:", 10) == parent);
+    waitpid(child, &other, 0);
+    printf(", a child reads of its parent %d", WEXITSTATUS(other));
+    close(status);
+    other = open("/proc/self/comm", O_RDONLY);
+    printf(", of another file %zd\n", read(other, text, 5));
+    close(other);
+    close(maps);
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -143,6 +198,7 @@ int main(int argc, char **argv)
     compare("smaps from /proc/self", openat(folder, "smaps", O_RDONLY));
     check_counts();
     check_vector();
+    read_again();
     if (chdir("/proc/self") == 0) compare("working folder", open("maps", O_RDONLY));
     printf("no such file %d\n", openat(folder, "nonesuch/maps", O_RDONLY));
     check_titles(argv[0]);
