@@ -24,7 +24,7 @@ import compare  # noqa: E402
 from driver import Failed  # noqa: E402
 
 LIMIT, BUILD_LIMIT, LIVE_LIMIT = 60, 300, 180
-FLAGS, VALUES = ("short", "uncounted", "unmoved", "whole", "noerr"), ("need", "args", "refused", "engines", "mask", "own")
+FLAGS, VALUES = ("short", "uncounted", "unmoved", "whole", "noerr"), ("need", "args", "refused", "engines", "mask", "own", "moves")
 COUNTING = threading.Lock()  # compare.py has one environment
 
 
@@ -106,9 +106,12 @@ class Kind:
             own = filter(None, self.row.values.get("own", "").split(","))
             c.filters += [word for name in own for word in ("--proc", name)]
             compare.check_prof(c)
-        if "whole" in self.row.flags:
+        moves = set(self.row.values.get("moves", "").split(","))
+        if "whole" in self.row.flags or "moves" in self.row.values:
             with open(c.report) as f:
-                left = [f"{p['name']}: {p['reason']}" for p in json.load(f)["images"][0]["list"] if p["status"] != "moved"]
+                procedures = json.load(f)["images"][0]["list"]
+            left = [f"{p['name']}: {p['reason']}" for p in procedures
+                    if p["status"] != "moved" and ("whole" in self.row.flags or p["name"] in moves)]
             if left:
                 raise Failed(f"{len(left)} procedures have not moved", *left[:8])
 
