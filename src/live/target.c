@@ -10,9 +10,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* As much as code may become; where there is less room, less: few need all of it, and what is not needed is given back.
- */
-enum { TIMES = 96, ROOM_AT_LEAST = 1 << 20 };
+/* As much as code may become, which a tool that calls routines with all registers at each instruction makes some 250
+ * times as large; of large images only as much as leaves room for others. Where there is less room, less: few need all
+ * of it, and what is not needed is given back. */
+enum { TIMES = 96, TIMES_SMALL = 384, ROOM_LEAST = 64 << 10, ROOM_MORE = 64 << 20, ROOM_SMALL = 512 << 20 };
 static const uint64_t reach = LIVE_REACH;
 
 static size_t read_bytes(void *arg, link_addr at, const uint8_t **bytes)
@@ -33,8 +34,10 @@ static uint64_t code_size(const image *im)
 
 link_addr live_target_room(live_target *t, uint64_t code)
 {
-    for (unsigned times = TIMES; !t->room && times; times /= 2) {
-        t->room_size = inl_page_up(code * times + (uint64_t)ROOM_AT_LEAST * times / TIMES);
+    uint64_t size = code * TIMES_SMALL + ROOM_MORE;
+    if (size > ROOM_SMALL) size = code * TIMES > ROOM_SMALL ? code * TIMES : ROOM_SMALL;
+    for (; !t->room && size >= ROOM_LEAST; size /= 2) {
+        t->room_size = inl_page_up(size);
         t->room = live_find_room(t->process, t->module->low, t->module->high, t->room_size, reach);
     }
     return (link_addr){t->room ? t->room - t->module->bias : 0};

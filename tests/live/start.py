@@ -423,6 +423,15 @@ class Started:
         if done.status or done.stdout != b"it runs\n" or done.stderr.count(b"matches no image") != 1:
             raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
 
+    def grown(self):
+        """A small program becomes two hundred times as large where much is inserted: there is room about it."""
+        code = "static long n; " + "n += $rax ^ $rdi; " * 250
+        done = driver.run([self.inlay, "run", "--engine=live", "snippet", "--at=main:instructions", f"--code={code}", "--image", "plain", "--",
+                           f"{self.samples}/plain"], LIMIT)
+        found = re.search(r"code at (\d+) places, refused at 0\n", done.stderr.decode())
+        if done.status or not found or int(found[1]) < 100:
+            raise Failed(f"status {done.status}", *driver.as_lines(done.stderr)[-3:])
+
 
 def main():
     options = driver.parser(__doc__).parse_args()
@@ -430,7 +439,7 @@ def main():
         started = Started(options, results.folder)
         for name in ("waits", "steps", "state", "children", "nameless", "lists", "ends", "linker_fails", "before_main",
                      "threads_unnamed", "fails", "placed", "seen", "changes", "pads", "follows", "ended_early", "terminal", "many_arguments",
-                     "unknown_image"):
+                     "unknown_image", "grown"):
             if driver.chosen(name, options):
                 results.check(name, getattr(started, name))
     return results.status
