@@ -146,6 +146,8 @@ static bool add_named(move_work *w, uint32_t *stack, uint32_t *depth, const cfg_
     return any;
 }
 
+/* But what ends the process (a damaged stack, a failed assertion): that leads to much of a C library, mmap and getpid
+ * among it, and before the tool it would be the end in any case. */
 static void add_callees(move_work *w, uint32_t *stack, uint32_t *depth, uint32_t proc)
 {
     const cfg_program *p = move_cfg(w);
@@ -158,7 +160,7 @@ static void add_callees(move_work *w, uint32_t *stack, uint32_t *depth, uint32_t
             const cfg_edge *e = &p->edges[blocks[i].first_edge + k];
             if (e->to != CFG_NONE) add_early(w, stack, depth, p->blocks[e->to].proc);
         }
-        if (!move_last_insn(p, &blocks[i], &in)) continue;
+        if (blocks[i].flags & CFG_BLOCK_NO_RETURN || !move_last_insn(p, &blocks[i], &in)) continue;
         if (in.flow == ISA_FLOW_CALL) add_early(w, stack, depth, cfg_proc_covering(p, in.target));
         if (in.flow == ISA_FLOW_CALL_IND || blocks[i].flags & (CFG_BLOCK_TAIL_IND | CFG_BLOCK_UNRESOLVED))
             far |= !add_named(w, stack, depth, &blocks[i]);

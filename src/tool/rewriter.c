@@ -18,6 +18,7 @@
  */
 #include "tool/rewriter.h"
 #include "tool/ahead.h"
+#include "tool/code.h"
 #include "tool/finders.h"
 #include "tool/source.h"
 #include "elf/elf.h"
@@ -197,6 +198,22 @@ static void decide_sums(const rewriter *r)
     free(images);
 }
 
+/* What a tool stands in for, or has replaced, in a procedure that stays as it is: the answer would be a wrong one. */
+static void tell_kept(const rewriter_image *i)
+{
+    uint64_t address, code;
+    const tool_code *c = tool_image_of(i->m)->code;
+    for (size_t at = 0; c && inl_map_next(&c->replaced, &at, &address, &code);) {
+        const uint32_t k = cfg_proc_covering(i->cfg, address - i->bias);
+        if (k == CFG_NONE || i->plan->procs[k].how < MOVE_MOVED_QUIETLY) continue;
+        const char *why = rewriter_reason(i, k);
+        rewriter_note_refusal(address, "procedure", why ? why : "not asked for");
+        tool_say_limited("cannot %s %s%s in %s: %s", code & CODE_IS_WRAP ? "stand in for" : "replace",
+                         code & CODE_AT_CALL ? "what is called in " : "", inlay_proc_name(inlay_proc_at(address)),
+                         i->name, why ? why : "not asked for");
+    }
+}
+
 inl_status rewriter_plan_image(rewriter *r, rewriter_image *i, inl_error *e)
 {
     cfg_options options = {rewriter_progress, r};
@@ -205,6 +222,7 @@ inl_status rewriter_plan_image(rewriter *r, rewriter_image *i, inl_error *e)
     inl_status s = i->cfg ? INL_OK : tool_analyse(i->im, &options, &i->cfg, e);
     if (s == INL_OK) s = move_plan_make(i->cfg, i->bias, i->target, &r->client, &i->plan, e);
     if (s == INL_OK) s = move_commit(i->plan, i->target, e);
+    if (s == INL_OK) tell_kept(i);
     return s == INL_OK && i->target == &i->live.target ? live_target_settle(&i->live, i->plan, e) : s;
 }
 

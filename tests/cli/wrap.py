@@ -106,6 +106,15 @@ class Wraps:
         check([*run, "--words", "--no-changes", *sample], 0, NATIVE, "cannot stand in for mix: at most 16 words")
         check([*run, "--nothing", *sample], 0, CHANGED, "cannot stand in for a procedure: there is no such procedure")
 
+    def early(self):
+        """What a library executes before the tool is there stays as it is, which is said; not what only a failure there
+        would call."""
+        libs = f"{self.new}-libs"
+        check([self.inlay, "rewrite", "--strict", self.tool, "--early", "--with-libs", libs, "/bin/true"], 1, "",
+              "(?s)cannot stand in for strlen in libc.so.6: runs before the tool\n.*not written, since points were refused")
+        driver.rewrite(self.inlay, ["snippet", "--at=_exit", "--code=static long n; n++", "--with-libs", libs, "/bin/true"], LIMIT)
+        check([f"{libs}/true"], 0, "", "_[Ee]xit: n = 1$")
+
     def crashes(self, engine):
         argv = self.argv(engine, "wrapped", ("--crashes",))
         said = r"the tool has crashed in crash \(\S*wrap_tool.c:\d+\), an analysis routine: SIGSEGV, address 0"
@@ -131,6 +140,7 @@ def main():
         results.check("rewritten twice", lambda: check(w.argv("rewritten", "wrapped", ("--twice",)), 1,
                                                        "", "has returned a second time"))
         results.check("refused", w.refused)
+        results.check("early", w.early)
     return results.status
 
 

@@ -25,7 +25,7 @@ static struct {
     uint64_t above; /* procedures named factorial that calls of it were made from, and those that had made the calls */
 } * seen;
 static inlay_counter instructions;
-static bool wraps = true, changes = true, twice, crashes, outside, many_words, nothing;
+static bool wraps = true, changes = true, twice, crashes, outside, many_words, nothing, early;
 
 static void add(uint64_t *to) { __atomic_fetch_add(to, 1, __ATOMIC_RELAXED); }
 
@@ -156,6 +156,8 @@ static void in_stub(const inlay_context *now)
 static void image_loaded(inlay_image *image, void *arg)
 {
     (void)arg;
+    inlay_proc *first = early ? inlay_image_proc_named(image, "strlen") : NULL;
+    if (first && inlay_proc_is_resolver(first)) inlay_proc_wrap(first, (void (*)(void))last, 0);
     if (!inlay_image_is_main(image)) return;
     inlay_proc *stub = inlay_image_proc_named(image, "printf@plt");
     if (stub) inlay_insert(inlay_proc_entry(stub), inlay_call(in_stub, inlay_context_arg()));
@@ -194,6 +196,7 @@ int main(int argc, char **argv)
     inlay_option_flag(&outside, "outside", 0, "call an original where no routine runs");
     inlay_option_flag(&many_words, "words", 0, "too many words of arguments");
     inlay_option_flag(&nothing, "nothing", 0, "stand in for no procedure");
+    inlay_option_flag(&early, "early", 0, "stand in for what chooses a strlen");
     inlay_init(&argc, &argv, "stands in for procedures");
     seen = inlay_alloc(sizeof *seen);
     if (wraps) inlay_on_image_load(image_loaded, NULL);
