@@ -432,12 +432,14 @@ inl_status live_settle(remote *r, const move_live_thread *t, inl_error *e)
     return s == INL_OK ? remote_write(r, t->block, &f, size, e) : s;
 }
 
-/* As the tool says. */
+/* As the tool says. It has filled the slots of all; but the leader's way out of it went through the gate, which keeps
+ * registers of its own in some. */
 static inl_status settle_thread(put *p, remote *r, const move_live_thread *t, inl_error *e)
 {
     remote_registers_set_block(&r->regs, t->block);
     remote_set_context(r, &t->ctx);
-    return set_alternate(p, r, t, e);
+    inl_status s = r == p->leader ? live_settle(r, t, e) : INL_OK;
+    return s == INL_OK ? set_alternate(p, r, t, e) : s;
 }
 
 static inl_status settle_threads(put *p, inl_error *e)

@@ -405,6 +405,20 @@ class Live:
         if not counted or int(counted[1]) < means:
             raise driver.Failed("the loop of main stays dark", counted and counted[0])
 
+    def spilled(self):
+        """The first thread waits in a call in front of which new code restores registers: a routine is called before."""
+        folder = driver.fresh(f"{self.folder}/spilled")
+        with Conversation(["cat"], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            while not call_of(c.process.pid):
+                time.sleep(0.01)
+            self.attach("snippet", c.process.pid, "--at=read:instructions", "--code=print($pc)", "-o", f"{folder}/report")
+            c.say("two")
+            answers, status = c.end()
+        if answers != b"one\ntwo\n" or status or not os.path.getsize(f"{folder}/report"):
+            raise driver.Failed(f"status {status}, answers", repr(answers))
+
     def crowded(self):
         """There is little room in reach of the code, so all new code shares it."""
         program, source, folder = f"{self.folder}/crowded", f"{self.folder}/crowded.c", driver.fresh(f"{self.folder}/in-crowded")
@@ -690,7 +704,7 @@ def tests(live):
     for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
                        ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
         yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
-    for name in ("throws", "rings", "dispatched", "shared", "wraps", "waits_within", "blamed", "crowded", "reserved", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "contained", "elsewhere",
+    for name in ("throws", "rings", "dispatched", "shared", "wraps", "waits_within", "blamed", "spilled", "crowded", "reserved", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "contained", "elsewhere",
                  "stopped", "killed"):
         yield name, getattr(live, name)
 
