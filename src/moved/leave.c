@@ -227,16 +227,26 @@ static void take_vectors(move_ask_thread *as)
         }
 }
 
+/* setjmp and longjmp have an address in a register as it is, disguised, and half-way between the two. */
+static void take_registers(weave_context *c)
+{
+    const uint64_t guard = moved_pointer_guard(c->tls_base);
+    for (unsigned r = 0; r < sizeof c->gpr / sizeof *c->gpr; r++) {
+        const uint64_t word = c->gpr[r], old = moved_old_word(word), hidden = moved_back(moved_shown(word, guard)),
+                       half = moved_back(word ^ guard);
+        if (old) c->gpr[r] = old;
+        else if (hidden) c->gpr[r] = moved_hidden(hidden, guard);
+        else if (half) c->gpr[r] = half ^ guard;
+    }
+}
+
 /* What the kernel knows of threads: registers and alternate stacks, to be set by whoever asked. */
 static void hand_over(void)
 {
     for (uint64_t i = 0; i < asked()->thread_count; i++) {
         move_ask_thread *as = &asked()->threads[i];
         const run_thread *t = block_of(as->tid);
-        for (unsigned r = 0; r < sizeof as->ctx.gpr / sizeof *as->ctx.gpr; r++) {
-            uint64_t old = moved_old_word(as->ctx.gpr[r]);
-            if (old) as->ctx.gpr[r] = old;
-        }
+        take_registers(&as->ctx);
         moved_park_settle(as->slot, &as->ctx);
         take_vectors(as);
         if (!t) continue;

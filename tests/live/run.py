@@ -419,6 +419,36 @@ class Live:
         if answers != b"one\ntwo\n" or status or not os.path.getsize(f"{folder}/report"):
             raise driver.Failed(f"status {status}, answers", repr(answers))
 
+    def disguised(self):
+        """Threads that have an address of new code in a register, disguised as setjmp does it or half so, when the tool
+        leaves: it leads to old code then, as the same address on the stack does."""
+        folder = driver.fresh(f"{self.folder}/disguised")
+        with open(f"{folder}/program.c", "w") as f:
+            f.write("#include <pthread.h>\n#include <stdio.h>\nvolatile int goes;\nint half(void), whole(void);\n"
+                    "#define HOLD(name, hide, show) __asm__(\".globl \" name \"\\n.type \" name \", @function\\n\" name \": mov (%rsp), %rdx\\n\" \\\n"
+                    "    \"xor %fs:0x30, %rdx\\n\" hide \"\\n1: pause\\ncmpl $0, goes(%rip)\\nje 1b\\n\" show \"\\nxor %fs:0x30, %rdx\\n\" \\\n"
+                    "    \"xor %eax, %eax\\ncmp (%rsp), %rdx\\nsetne %al\\nret\\n.size \" name \", . - \" name)\n"
+                    "HOLD(\"half\", \"\", \"\");\nHOLD(\"whole\", \"rol $17, %rdx\", \"ror $17, %rdx\");\n"
+                    "static void *held(void *whole_too) { return (void *)(long)(whole_too ? whole() : half()); }\n"
+                    "int main(void) {\n    char line[99];\n    pthread_t t[2];\n    void *wrong[2];\n    puts(\"begun\"), fflush(stdout);\n"
+                    "    fgets(line, sizeof line, stdin);\n    for (long k = 0; k < 2; k++) pthread_create(&t[k], NULL, held, (void *)k);\n"
+                    "    puts(\"held\"), fflush(stdout);\n    fgets(line, sizeof line, stdin);\n    goes = 1;\n"
+                    "    for (int k = 0; k < 2; k++) pthread_join(t[k], &wrong[k]);\n"
+                    "    printf(\"%d %d\\n\", (int)(long)wrong[0], (int)(long)wrong[1]);\n    return 0;\n}\n")
+        if driver.build("dynamic", f"{folder}/program.c", f"{folder}/program"):
+            raise driver.Failed("compile")
+        with Conversation([f"{folder}/program"], folder) as c:
+            c.has_answered(1)
+            self.attach("inscount", c.process.pid, "--image", "program", "-o", f"{folder}/report")
+            c.say("hold")
+            c.has_answered(2)
+            time.sleep(0.1)  # both spin: each has some processor time
+            left = driver.run([self.inlay, "detach", str(c.process.pid)], LIMIT)
+            c.say("go")
+            answers, status = c.end()
+        if left.status or status or answers != b"begun\nheld\n0 0\n":
+            raise driver.Failed(f"status {status}, answers", repr(answers), *driver.as_lines(left.stderr))
+
     def crowded(self):
         """There is little room in reach of the code, so all new code shares it."""
         program, source, folder = f"{self.folder}/crowded", f"{self.folder}/crowded.c", driver.fresh(f"{self.folder}/in-crowded")
@@ -704,7 +734,7 @@ def tests(live):
     for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
                        ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
         yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
-    for name in ("throws", "rings", "dispatched", "shared", "wraps", "waits_within", "blamed", "spilled", "crowded", "reserved", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "contained", "elsewhere",
+    for name in ("throws", "rings", "dispatched", "shared", "wraps", "waits_within", "blamed", "spilled", "disguised", "crowded", "reserved", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "contained", "elsewhere",
                  "stopped", "killed"):
         yield name, getattr(live, name)
 
