@@ -78,13 +78,14 @@ static void unmap(ask *a, uint64_t low, uint64_t high)
 /* How far a thread's stack can be read, of what is looked at. */
 static uint64_t readable(remote *r)
 {
-    uint8_t bytes[MOVE_ASK_DEEP];
+    uint8_t bytes[INL_PAGE];
     inl_error ignored;
-    const uint64_t low = remote_registers_sp(&r->regs) & ~7ull, page = inl_page_up(low + 1);
-    uint64_t end = low + sizeof bytes;
-    if (remote_read(r, low, bytes, sizeof bytes, &ignored) == INL_OK) return end;
-    if (page < end) end = page;
-    return remote_read(r, low, bytes, end - low, &ignored) == INL_OK ? end : low;
+    uint64_t at = remote_registers_sp(&r->regs) & ~7ull;
+    for (uint64_t end = at + MOVE_ASK_WINDOW, next; at < end; at = next) {
+        next = inl_page_up(at + 1) < end ? inl_page_up(at + 1) : end;
+        if (remote_read(r, at, bytes, next - at, &ignored) != INL_OK) break;
+    }
+    return at;
 }
 
 static bool has_slept(const ask *a, pid_t tid)

@@ -113,8 +113,11 @@ enum { /* what a thread does */
        MOVE_BUSY_TOOL, /* anything else of Inlay's, an analysis routine perhaps, where it may wait for another thread */
        MOVE_BUSY_UNWINDS /* it is looking at unwind tables of new code, or has left what looks so */
 };
-enum { MOVE_ASK_FILES = 3 };   /* of /proc: mem, maps, pagemap */
-enum { MOVE_ASK_DEEP = 2048 }; /* bytes of a stack: an unwinder's own frames, and those of a language's part of it */
+enum { MOVE_ASK_FILES = 3 }; /* of /proc: mem, maps, pagemap */
+enum {
+    MOVE_ASK_DEEP = 2048,   /* bytes of a stack: an unwinder's own frames, and those of a language's part of it */
+    MOVE_ASK_WINDOW = 16384 /* where a handler's frame is looked for, behind which one may have been interrupted */
+};
 typedef struct move_ask_thread {
     uint64_t tid;
     weave_context ctx;      /* as it stands; answer: as the program would */

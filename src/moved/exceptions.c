@@ -134,13 +134,38 @@ static uint64_t add_unsettled(uint64_t seen, const uint64_t *words, size_t count
     return seen;
 }
 
-uint64_t moved_unwinds(const weave_context *c, uint64_t end, uint64_t slot)
+/* From `from` on, of a stack that is looked at from `low` to `end`. */
+static uint64_t add_stack(uint64_t seen, uint64_t from, uint64_t low, uint64_t end)
+{
+    if (end - low > MOVE_ASK_WINDOW || from - low > end - low) return seen;
+    if (end - from > MOVE_ASK_DEEP) end = from + MOVE_ASK_DEEP;
+    return add_unsettled(seen, (const uint64_t *)from, (end - from) / 8, from);
+}
+
+/* What a handler has interrupted goes on where it was. */
+static uint64_t add_interrupted(uint64_t seen, run_thread *t, uint64_t low, uint64_t end)
+{
+    const run_frame *f;
+    if (end - low > MOVE_ASK_WINDOW) return seen;
+    for (uint64_t at = low; at < end; at += 8) {
+        weave_context c;
+        if (!(f = moved_frame_on(at, end))) continue;
+        run_uc_context(&f->flags, t, 0, &c);
+        seen = add_unsettled(seen, c.gpr, sizeof c.gpr / sizeof *c.gpr, at);
+        seen = add_stack(seen, run_sp(&c) & ~7ull, low, end);
+    }
+    return seen;
+}
+
+uint64_t moved_unwinds(run_thread *t, const weave_context *c, uint64_t end, uint64_t slot, bool *interrupted)
 {
     const uint64_t low = run_sp(c) & ~7ull;
     moved_words vectors[2];
     const unsigned n = moved_park_vectors(slot, vectors);
-    uint64_t seen = add_unsettled(0, c->gpr, sizeof c->gpr / sizeof *c->gpr, 0);
-    if (end - low <= MOVE_ASK_DEEP) seen = add_unsettled(seen, (const uint64_t *)low, (end - low) / 8, low);
+    const uint64_t before = t ? add_interrupted(0, t, low, end) : 0;
+    uint64_t seen = add_unsettled(before, c->gpr, sizeof c->gpr / sizeof *c->gpr, 0);
+    seen = add_stack(seen, low, low, end);
     for (unsigned k = 0; k < n; k++) seen = add_unsettled(seen, vectors[k].at, vectors[k].count, k);
+    *interrupted = before != 0;
     return seen;
 }

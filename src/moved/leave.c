@@ -122,17 +122,19 @@ static bool calls_elsewhere(const move_ask_thread *as)
  * stopped.) */
 static bool unwinds(run_thread *t, const move_ask_thread *as, const weave_context *c)
 {
-    enum { ENOUGH = 20000000 /* ns */, ENOUGH_ASLEEP = 3 };
-    uint64_t seen = asked()->waits ? moved_unwinds(c, as->readable, as->slot) : 0, state = state_of(c);
+    enum { ENOUGH = 20000000 /* ns */, ENOUGH_ASLEEP = 3, IN_HANDLER = 10 /* times as much, but for a few */ };
+    bool interrupted = false;
+    uint64_t seen = asked()->waits ? moved_unwinds(t, c, as->readable, as->slot, &interrupted) : 0, state = state_of(c);
+    const uint64_t times = interrupted ? IN_HANDLER : 1;
     if (!seen || !t) return seen != 0;
-    if (calls_elsewhere(as)) return false;
+    if (!interrupted && calls_elsewhere(as)) return false;
     moved_own *own = moved_of(t);
     if (seen != own->seen) own->ran = own->slept = 0;
     else if (as->slept) own->slept++;
     else if (state != own->state) own->ran += as->ran;
     own->seen = seen;
     own->state = state;
-    return own->ran < ENOUGH && own->slept < ENOUGH_ASLEEP;
+    return own->ran < ENOUGH * times && own->slept < ENOUGH_ASLEEP * times;
 }
 
 /* How many threads are not out. */

@@ -185,6 +185,8 @@ void moved_fill_slots(run_thread *, const weave_context *);
 /* Words of the frame's context that the kernel leaves alone, at least six. */
 uint64_t *moved_frame_marks(const run_frame *);
 void moved_frame_set(run_frame *, const weave_context *);
+/* Does a handler's frame lie at `at` of a stack that can be read up to `end`? NULL: none does. */
+const run_frame *moved_frame_on(uint64_t at, uint64_t end);
 /* Moves a frame, with room for what is kept behind it; where it is then, 0: it would be lower than it may. */
 typedef struct moved_way {
     uint64_t below, least; /* 0: below where it is; and as low as it likes */
@@ -351,7 +353,7 @@ void moved_note_numbers(void);                                  /* before anythi
 uint64_t moved_old_word(uint64_t word); /* as moved_back, and what exceptions keep */
 /* What the registers, the stack up to `end` and vector registers in the slot hold of unwind tables of new code for
  * which there is no counterpart in old tables: a number that such words yield, 0: there are none. */
-uint64_t moved_unwinds(const weave_context *, uint64_t end, uint64_t slot);
+uint64_t moved_unwinds(run_thread *, const weave_context *, uint64_t end, uint64_t slot, bool *interrupted);
 uint64_t moved_index_size(uint64_t header); /* of the search table of new code (.eh_frame_hdr) that stands there */
 
 /* --- walks.c, <isa>/walks.S: what takes the place of an unwinder's procedures (finders.c) --- */

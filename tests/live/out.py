@@ -489,10 +489,10 @@ class Out(live.Live):
                 break
         raise driver.Failed(f"detach ended with {done.returncode}", done.stderr[-600:], f"its status: {process.poll()}")
 
-    def unwinds(self, cycles, *flags, more=0):
+    def unwinds(self, cycles, *flags, more=0, handler=0):
         """Exceptions are on their way whenever the tool comes or goes, and arrive. In a static program `more` threads take
-        turns at a lock of the unwinder's."""
-        self.survives(cycles, ["g++", *flags], "unwinds.cc", str(more))
+        turns at a lock of the unwinder's. `handler`: it takes so many microseconds, and is there most of the time."""
+        self.survives(cycles, ["g++", *flags], "unwinds.cc", str(more), str(handler))
 
     def finds(self):
         """A thread stands in what looks unwind tables up, of which nothing else has moved in its image: at the second
@@ -574,6 +574,7 @@ def tests(out):
         yield name, getattr(out, name)
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     yield "unwinds", lambda: out.unwinds(200 if out.all else 5)
+    yield "unwinds-interrupted", lambda: out.unwinds(100 if out.all else 3, handler=1000)
     yield "unwinds-static", lambda: out.unwinds(200 if out.all else 3, "-static")
     if shutil.which("gdb"):
         yield "finds", out.finds

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { EXTRA_HERE = 0x45585401, RECORD_HEAD = 8 };
+enum { EXTRA_HERE = 0x45585401, RECORD_HEAD = 8, VECTORS_HERE = 0x46508001, VECTORS_SIZE = 528 };
 
 typedef struct record { /* in front of each of the context's records; one of no size ends them */
     uint32_t magic, size;
@@ -27,6 +27,16 @@ void moved_frame_set(run_frame *f, const weave_context *c)
     f->mc.sp = run_sp(c);
     f->mc.pc = c->pc;
     f->mc.pstate = c->flags;
+}
+
+/* The record of vector registers is each frame's first. */
+const run_frame *moved_frame_on(uint64_t at, uint64_t end)
+{
+    const run_frame *f = (const run_frame *)at;
+    record first;
+    if (at % 16 || at >= end || end - at < sizeof *f) return NULL;
+    memcpy(&first, f->mc.__reserved, sizeof first);
+    return first.magic == VECTORS_HERE && first.size == VECTORS_SIZE ? f : NULL;
 }
 
 void moved_park_otherwise(const run_thread *t, weave_context *c, isa_regs spilled) { (void)t, (void)c, (void)spilled; }

@@ -20,6 +20,20 @@ void moved_frame_set(run_frame *f, const weave_context *c)
     f->mc.gregs[REG_RIP] = (greg_t)c->pc;
 }
 
+/* The kernel's, and those made here, lead to their vector state, which tells what it is. */
+const run_frame *moved_frame_on(uint64_t at, uint64_t end)
+{
+    enum { FURTHEST = 8192 };
+    const run_frame *f = (const run_frame *)at;
+    uint32_t magic;
+    if (at >= end || end - at < sizeof *f) return NULL;
+    const uint64_t vectors = (uint64_t)(uintptr_t)f->mc.fpregs;
+    if (vectors % 64 || vectors - at < sizeof *f || vectors - at > FURTHEST || end - at < vectors - at + LEGACY)
+        return NULL;
+    memcpy(&magic, (const void *)(vectors + SW_RESERVED), sizeof magic);
+    return magic == FP_MAGIC ? f : NULL;
+}
+
 /* The registers that addresses of string instructions have been made of. */
 void moved_park_otherwise(const run_thread *t, weave_context *c, isa_regs spilled)
 {
