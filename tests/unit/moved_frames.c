@@ -4,20 +4,21 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "move/live.h"
 #include "moved/private.h"
 
+enum { ROOM = 256 << 10 };
+
+static uint8_t *stack;
 static unsigned found, right, cut;
 
-static void handler(int signo, siginfo_t *info, void *context)
+static void look(uint64_t low, uint64_t end, const void *context)
 {
-    (void)signo, (void)info;
-    const uint64_t low = (uint64_t)(uintptr_t)__builtin_frame_address(0) & ~7ull, end = low + MOVE_ASK_WINDOW;
-    for (uint64_t at = low; at < end; at += 8) {
+    for (uint64_t at = (low + 7) & ~7ull; at < end; at += 8) {
         const run_frame *f = moved_frame_on(at, end);
         found += f != NULL;
         right += f && (const void *)&f->flags == context;
@@ -25,32 +26,49 @@ static void handler(int signo, siginfo_t *info, void *context)
     }
 }
 
-/* The room is the stack's that is looked at behind the frame. */
-static __attribute__((noinline)) void interrupt(int byte)
+/* Behind its own frame is nothing but the kernel's. */
+static void handler(int signo, siginfo_t *info, void *context)
 {
-    volatile uint8_t room[2 * MOVE_ASK_WINDOW];
-    memset((void *)room, byte, sizeof room);
-    raise(SIGUSR1);
-    assert_int_equal(room[MOVE_ASK_WINDOW], byte);
+    (void)signo, (void)info;
+    look((uint64_t)(uintptr_t)__builtin_frame_address(0), (uint64_t)(uintptr_t)stack + ROOM, context);
 }
 
 static void frame_is_found(void **state)
 {
     (void)state;
-    static const int bytes[] = {0, 0x40, 0xff};
-    struct sigaction act = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
+    struct sigaction act = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    stack = malloc(ROOM);
+    assert_non_null(stack);
+    stack_t own = {.ss_sp = stack, .ss_size = ROOM}, before;
+    assert_int_equal(sigaltstack(&own, &before), 0);
     assert_int_equal(sigaction(SIGUSR1, &act, NULL), 0);
-    for (unsigned i = 0; i < sizeof bytes / sizeof *bytes; i++) {
-        found = right = cut = 0;
-        interrupt(bytes[i]);
-        assert_int_equal(found, 1);
-        assert_int_equal(right, 1);
-        assert_int_equal(cut, 0);
-    }
+    raise(SIGUSR1);
+    assert_int_equal(sigaltstack(&before, NULL), 0);
+    free(stack);
+    assert_int_equal(found, 1);
+    assert_int_equal(right, 1);
+    assert_int_equal(cut, 0);
+}
+
+/* Not in words of any kind, be they addresses of what is there. */
+static void nothing_else_is(void **state)
+{
+    (void)state;
+    uint64_t *words = calloc(ROOM, 1);
+    assert_non_null(words);
+    const uint64_t low = (uint64_t)(uintptr_t)words, end = low + ROOM;
+    found = 0;
+    look(low, end, NULL);
+    for (size_t i = 0; i < ROOM / 8; i++) words[i] = (low + 8 * i + 1024) & ~63ull;
+    look(low, end, NULL);
+    memset(words, 0xff, ROOM);
+    look(low, end, NULL);
+    free(words);
+    assert_int_equal(found, 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(frame_is_found)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(frame_is_found), cmocka_unit_test(nothing_else_is)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
