@@ -86,8 +86,9 @@ bool image_is_go(image *im)
 
 /* --- the module --- */
 
-/* Where a description of the module has what: the table, its names, its list, its text. */
-enum { OF_TABLE = 0, OF_NAMES = 8, OF_LIST = 128, OF_TEXT = 176 };
+/* A description of the module begins with the table's address; where it has those of its names, its list and the text.
+ */
+enum { OF_NAMES = 8, OF_LIST = 128, OF_TEXT = 176 };
 
 /* 0: none stands there. */
 static uint64_t text_of_module(image *im, const go_table *t, uint64_t at)

@@ -352,7 +352,9 @@ void moved_note_numbers(void);                                  /* before anythi
 /* --- exceptions.c: those that are on their way when the tool is taken out --- */
 uint64_t moved_old_word(uint64_t word); /* as moved_back, and what exceptions keep */
 /* What the registers, the stack up to `end` and vector registers in the slot hold of unwind tables of new code for
- * which there is no counterpart in old tables: a number that such words yield, 0: there are none. */
+ * which there is no counterpart in old tables: a number that such words yield, 0: there are none. So do what a handler
+ * has interrupted, and the stack from there (*interrupted: some are of that); `t` is NULL where no handler is known of.
+ */
 uint64_t moved_unwinds(run_thread *, const weave_context *, uint64_t end, uint64_t slot, bool *interrupted);
 uint64_t moved_index_size(uint64_t header); /* of the search table of new code (.eh_frame_hdr) that stands there */
 

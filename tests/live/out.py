@@ -491,7 +491,7 @@ class Out(live.Live):
 
     def unwinds(self, cycles, *flags, more=0, handler=0):
         """Exceptions are on their way whenever the tool comes or goes, and arrive. In a static program `more` threads take
-        turns at a lock of the unwinder's. `handler`: it takes so many microseconds, and is there most of the time."""
+        turns at a lock of the unwinder's. `handler`: one takes so many microseconds, a quarter of the time."""
         self.survives(cycles, ["g++", *flags], "unwinds.cc", str(more), str(handler))
 
     def finds(self):
