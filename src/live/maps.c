@@ -490,11 +490,20 @@ inl_status live_find_images(live_process *p, module_set *set, inl_error *e)
 
 /* --- room --- */
 
+/* Where the tool will lie, which is not mapped yet. */
+static live_mapping place_of_tool(void)
+{
+    const uint64_t tool = inl_own_base();
+    return (live_mapping){.low = tool, .high = tool + LIVE_TOOL_MOST};
+}
+
 static uint64_t blocked_until(const live_process *p, uint64_t low, uint64_t high)
 {
-    uint64_t until = 0;
+    const live_mapping tool = place_of_tool();
+    uint64_t until = overlaps(low, high, &tool) ? tool.high : 0;
     for (size_t i = 0; i < p->mappings.count; i++)
-        if (overlaps(low, high, &p->mappings.items[i])) until = p->mappings.items[i].high;
+        if (overlaps(low, high, &p->mappings.items[i]) && p->mappings.items[i].high > until)
+            until = p->mappings.items[i].high;
     for (size_t i = 0; i < p->taken.count; i++)
         if (overlaps(low, high, &p->taken.items[i]) && p->taken.items[i].high > until) until = p->taken.items[i].high;
     return until;
@@ -502,9 +511,11 @@ static uint64_t blocked_until(const live_process *p, uint64_t low, uint64_t high
 
 static uint64_t blocked_from(const live_process *p, uint64_t low, uint64_t high)
 {
-    uint64_t from = 0;
+    const live_mapping tool = place_of_tool();
+    uint64_t from = overlaps(low, high, &tool) ? tool.low : 0;
     for (size_t i = p->mappings.count; i-- > 0;)
-        if (overlaps(low, high, &p->mappings.items[i])) from = p->mappings.items[i].low;
+        if (overlaps(low, high, &p->mappings.items[i]) && (!from || p->mappings.items[i].low < from))
+            from = p->mappings.items[i].low;
     for (size_t i = 0; i < p->taken.count; i++)
         if (overlaps(low, high, &p->taken.items[i]) && (!from || p->taken.items[i].low < from))
             from = p->taken.items[i].low;
@@ -572,7 +583,7 @@ static uint64_t room_down(const live_process *p, uint64_t from, uint64_t until, 
 
 /* Of a program above which its heap grows: between the two, where the kernel has left much room, or as far away as can
  * be reached, or between the two all the same. As high as can be: the lower an address, the more numbers in data look
- * like it (moved/back.c). The tool's own place is not mapped yet. */
+ * like it (moved/back.c). */
 static uint64_t room_about_heap(const live_process *p, uint64_t low, uint64_t high, uint64_t size, uint64_t reach)
 {
     enum { MUCH = 512 << 20 };

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/own.h"
+#include "base/page.h"
 #include "live/change.h"
 
 enum { SIZE = 32 };
@@ -73,9 +75,29 @@ static void rooms_stay_together(void **state)
     inl_vec_free(&p.mappings);
 }
 
+/* What is free right below where the program's heap will begin is the tool's, in part: this process is given the
+ * program's part, with all taken below it. */
+static void room_spares_tool(void **state)
+{
+    enum { MB = 1 << 20 };
+    const uint64_t tool = inl_own_base(), low = tool - 3072ull * MB, high = tool - 2048ull * MB;
+    live_process p = {.pid = getpid()};
+    live_mapping below = {.low = INL_PAGE, .high = high, .name = (char *)""};
+    (void)state;
+    assert_true(inl_vec_push(&p.mappings, below));
+    for (uint64_t size = 1; size <= 1024ull * MB; size *= 2) {
+        const uint64_t at = live_find_room(&p, low, high, size, 6144ull * MB);
+        assert_true(at >= high);
+        assert_true(at + size <= tool || at >= tool + LIVE_TOOL_MOST);
+        live_keep_room(&p, at, 0);
+    }
+    inl_vec_free(&p.taken);
+    inl_vec_free(&p.mappings);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(later_stays), cmocka_unit_test(added_behind),
-                                       cmocka_unit_test(rooms_stay_together)};
+                                       cmocka_unit_test(rooms_stay_together), cmocka_unit_test(room_spares_tool)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
