@@ -250,7 +250,7 @@ static bool segv_is_handled(const run_thread *t, void *uc)
 /* As if a handler had changed what it returns to. Counts are those of who has left. */
 static void resume(run_thread *t, weave_context *c, uint64_t frame)
 {
-    uint64_t to = moved_at(c->pc) ? 0 : moved_to((real_addr){c->pc}).at;
+    uint64_t to = moved_at(c->pc) ? 0 : moved_onward((real_addr){c->pc}).at;
     if (to) {
         moved_enter_run(t, to, true);
         moved_fill_slots(t, c);

@@ -173,7 +173,7 @@ static void go_back(run_thread *t, run_frame *f, uint64_t at)
         if (mark[MARK_PLACE]) moved_enter_run(t, mark[MARK_PLACE], mark[MARK_BEFORE]);
         if (!mark[MARK_KEPT]) moved_fill_slots(t, &c);
         else if (run_read(&k, mark[MARK_KEPT], sizeof k)) put_back(t, &c, &k, moved_at(c.pc));
-    } else if ((to = moved_to((real_addr){c.pc})).at != 0) {
+    } else if ((to = moved_onward((real_addr){c.pc})).at != 0) {
         c.pc = to.at;
         moved_enter_run(t, to.at, true);
         moved_fill_slots(t, &c);

@@ -109,6 +109,14 @@ real_addr moved_to(real_addr pc)
     return (real_addr){i && find_moved(i, pc.at, &spot) ? i->text + spot.new_off : 0};
 }
 
+real_addr moved_onward(real_addr pc)
+{
+    const real_addr to = moved_to(pc);
+    for (const moved_finder *f = moved_finders; f->name && to.at; f++)
+        if (*(const uint64_t *)f->next == to.at) return (real_addr){0};
+    return to;
+}
+
 uint64_t moved_code_of(const moved_image *i, uint64_t original)
 {
     moved_spot spot;

@@ -163,6 +163,9 @@ void moved_locate(uint64_t pc, const weave_context *c, unsigned back, bool fault
 bool moved_inlined(uint64_t pc, uint64_t *original, uint64_t *routine);
 /* The new address for one of original code, before its snippets; 0: it has not moved. */
 real_addr moved_to(real_addr pc);
+/* ... for a thread that is to go on there: 0 also where the jump there leads to what takes the procedure's place
+ * (finders.c), which goes on to the new code by itself. */
+real_addr moved_onward(real_addr pc);
 /* Where a moved instruction is itself, behind what was inserted before it; 0: none begins there. */
 uint64_t moved_code_of(const moved_image *, uint64_t original);
 

@@ -355,6 +355,14 @@ class Started:
             if done.stdout != b"0 elsewhere\n" or done.status:
                 raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
 
+    def entered(self):
+        """A handler's return leads to what stands in for a search, as a call does."""
+        program = f"{self.folder}/entered"
+        driver.build("dynamic", f"{HERE}/entered.c", program, "-O1")
+        done = self.run([program])
+        if done.stdout != b"found\n" or done.status:
+            raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
+
     def changes(self):
         """What the program can write to stays as it is, and so does what it is in memory; the rest is counted."""
         program, report = f"{self.folder}/changes", f"{self.folder}/changes.json"
@@ -438,7 +446,7 @@ def main():
     with driver.Results("start", options) as results:
         started = Started(options, results.folder)
         for name in ("waits", "steps", "state", "children", "nameless", "lists", "ends", "linker_fails", "before_main",
-                     "threads_unnamed", "fails", "placed", "seen", "changes", "pads", "follows", "ended_early", "terminal", "many_arguments",
+                     "threads_unnamed", "fails", "placed", "seen", "entered", "changes", "pads", "follows", "ended_early", "terminal", "many_arguments",
                      "unknown_image", "grown"):
             if driver.chosen(name, options):
                 results.check(name, getattr(started, name))

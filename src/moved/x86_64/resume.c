@@ -61,7 +61,7 @@ static void enter(run_thread *t, uint64_t mask)
 void moved_resume(run_thread *t)
 {
     uint64_t mask = end_of_wait(t, run_kernel_mask_all()), to = 0;
-    if (!moved_at(t->ctx.pc)) to = moved_to((real_addr){t->ctx.pc}).at;
+    if (!moved_at(t->ctx.pc)) to = moved_onward((real_addr){t->ctx.pc}).at;
     if (to) {
         moved_enter_run(t, to, true);
         moved_fill_slots(t, &t->ctx);
