@@ -7,6 +7,7 @@
 #include "base/search.h"
 
 #include <elf.h>
+#include <string.h>
 
 /* Something holds the address `to`. */
 static void point_at(cfg_work *w, uint64_t to, uint64_t at, bool sure)
@@ -298,6 +299,23 @@ static bool fill_gaps(cfg_work *w, uint8_t source, uint16_t flags)
     return w->procs.count - before > dropped;
 }
 
+/* Those from `old` on are new, and few once the first have been followed; what stands in front of them is sorted. */
+static void sort_in(cfg_work *w, size_t old)
+{
+    cfg_pointer *all = w->pointers.items;
+    const size_t new = w->pointers.count - old;
+    cfg_pointer *apart = new ? malloc(new * sizeof *apart) : NULL;
+    if (new && !apart) w->failed = true;
+    if (!apart) return;
+    qsort(all + old, new, sizeof *all, by_target);
+    memcpy(apart, all + old, new * sizeof *apart);
+    for (size_t to = old + new, left = new; left;) {
+        const bool is_new = !old || by_target(&all[old - 1], &apart[left - 1]) <= 0;
+        all[--to] = is_new ? apart[--left] : all[--old];
+    }
+    free(apart);
+}
+
 bool cfg_follow_pointers(cfg_work *w)
 {
     size_t old = w->pointers.count;
@@ -314,7 +332,7 @@ bool cfg_follow_pointers(cfg_work *w)
     for (int likely = 1; likely >= 0; likely--) /* code of the others must not take their place */
         for (size_t i = old; i < w->pointers.count && !w->failed; i++)
             if (is_likely(&w->pointers.items[i]) == likely) new |= follow(w, &w->pointers.items[i]);
-    if (w->pointers.count != old) qsort(w->pointers.items, w->pointers.count, sizeof(cfg_pointer), by_target);
+    sort_in(w, old);
     return new || w->todo.count || w->fresh.count || w->found.count;
 }
 

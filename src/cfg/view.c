@@ -55,7 +55,9 @@ static void add_indirect_edges(cfg_view *v, const cfg_table *t, bool taken)
         uint64_t target = cfg_read_target(v->work->image, t, i, &ok);
         if (ok) targets[count++] = target;
     }
-    qsort(targets, count, sizeof *targets, by_target);
+    size_t ascends = 1; /* up to there, as all do without a table */
+    while (ascends < count && targets[ascends - 1] <= targets[ascends]) ascends++;
+    if (ascends < count) qsort(targets, count, sizeof *targets, by_target);
     for (size_t i = 0; i < count; i++)
         if (i == 0 || targets[i] != targets[i - 1]) add_edge(v, targets[i], CFG_EDGE_TABLE);
     free(targets);
