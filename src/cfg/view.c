@@ -100,6 +100,12 @@ static void end_edges(cfg_view *v, cfg_view_block *b, const isa_insn *in, uint8_
     }
 }
 
+/* Those that leap (thunks.c) are jumps, calls and returns. */
+static bool may_leap(const isa_insn *in)
+{
+    return in->flow == ISA_FLOW_JUMP || in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_RETURN;
+}
+
 static void close_block(cfg_view *v, uint8_t marks)
 {
     cfg_view_block *b = &v->blocks.items[v->blocks.count - 1];
@@ -108,9 +114,10 @@ static void close_block(cfg_view *v, uint8_t marks)
     b->term = marks & MARK_TERM;
     if (!b->term) add_edge(v, b->end, CFG_EDGE_FALL);
     else if (cfg_decode(v->work, b->last, b->end, &in)) {
-        const cfg_indirect *i = cfg_indirect_at(v->work, b->last);
+        const bool indirect = in.flow == ISA_FLOW_JUMP_IND;
+        const cfg_indirect *i = indirect || may_leap(&in) ? cfg_indirect_at(v->work, b->last) : NULL;
         end_edges(v, b, &in, marks);
-        if (i || in.flow == ISA_FLOW_JUMP_IND) indirect_edges(v, b, i);
+        if (i || indirect) indirect_edges(v, b, i);
     }
     b = &v->blocks.items[v->blocks.count - 1];
     b->edge_count = (uint32_t)v->edges.count - b->first_edge;
