@@ -175,13 +175,13 @@ static void judge_end(const cfg_work *w, cfg_table *t, entry_kind why)
 {
     uint64_t last = t->table + (uint64_t)(t->count - 1) * t->entry_size, end = last + t->entry_size;
     t->ends = why == ENTRY_ELSEWHERE;
-    t->exact = cfg_next_name(w, last, true) <= end || (t->ends && cfg_next_name(w, last, false) <= end);
+    t->exact = cfg_has_name(w, last, end, true) || (t->ends && cfg_has_name(w, last, end, false));
 }
 
 cfg_limit cfg_limit_of_table(const cfg_work *w, const cfg_table *t, cfg_limit limit)
 {
     uint64_t end = t->table + limit.count * t->entry_size;
-    if (limit.kind == CFG_LIMIT_COMPARED && end > cfg_next_name(w, t->table, true)) limit.kind = CFG_LIMIT_DISPUTED;
+    if (limit.kind == CFG_LIMIT_COMPARED && cfg_has_name(w, t->table, end - 1, true)) limit.kind = CFG_LIMIT_DISPUTED;
     return limit;
 }
 
@@ -196,7 +196,7 @@ bool cfg_read_table(cfg_view *v, cfg_table *t, cfg_limit limit)
     t->exact = t->ends = false;
     for (t->count = 0; t->count < most; t->count++) {
         uint64_t at = t->table + (uint64_t)t->count * t->entry_size;
-        if (!firm && t->count && at >= cfg_next_name(w, t->table, true)) break;
+        if (!firm && t->count && cfg_has_name(w, t->table, at, true)) break;
         if (!take_entry(v, t, firm, &inner, &why)) break;
         if (!firm) cfg_explore(w);
     }

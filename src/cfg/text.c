@@ -129,21 +129,19 @@ bool cfg_holds_operand(const cfg_work *w, const cfg_region *r, uint64_t addr, un
     return false;
 }
 
-uint64_t cfg_next_name(const cfg_work *w, uint64_t addr, bool surely)
+bool cfg_has_name(const cfg_work *w, uint64_t addr, uint64_t until, bool surely)
 {
+    if (until <= addr) return false;
     const cfg_data *d = data_at(w, addr);
-    if (!d) return addr + 1;
-    size_t bit = d->base + (addr - d->addr) + 1, end = d->base + (d->end - d->addr);
-    while (bit < end) {
+    if (!d || until >= d->end) return true;
+    size_t bit = d->base + (addr - d->addr) + 1, last = d->base + (until - d->addr);
+    while (bit <= last) {
         uint64_t both = w->named[bit / 64] | (!surely && w->hinted ? w->hinted[bit / 64] : 0);
         uint64_t word = both >> bit % 64;
-        if (word) {
-            bit += (size_t)__builtin_ctzll(word);
-            break;
-        }
+        if (word) return bit + (size_t)__builtin_ctzll(word) <= last;
         bit = (bit / 64 + 1) * 64;
     }
-    return bit < end ? d->addr + (bit - d->base) : d->end;
+    return false;
 }
 
 bool cfg_text_open(cfg_work *w, inl_error *e)

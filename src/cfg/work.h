@@ -261,10 +261,10 @@ bool cfg_holds_operand(const cfg_work *w, const cfg_region *, uint64_t addr, uns
 bool cfg_is_padding(const cfg_work *w, uint64_t addr, uint64_t end);
 /* The first address at or behind addr, before end, that is no padding; or end. */
 uint64_t cfg_skip_padding(const cfg_work *w, uint64_t addr, uint64_t end);
-/* Notes that something begins at an address of the image, surely or perhaps; the next such place behind
- * `addr`. */
+/* Notes that something begins at an address of the image, surely or perhaps. Is there such a place, or the end of its
+ * data, behind `addr` and up to `until`? */
 void cfg_name_data(cfg_work *w, uint64_t addr, bool surely);
-uint64_t cfg_next_name(const cfg_work *w, uint64_t addr, bool surely);
+bool cfg_has_name(const cfg_work *w, uint64_t addr, uint64_t until, bool surely);
 bool cfg_decode(const cfg_work *w, uint64_t addr, uint64_t end, isa_insn *out);
 
 /* procs.c */
