@@ -71,7 +71,7 @@ static void apply(cfg_work *w, const cfg_event *e)
     case EVENT_NAMES: names(w, e); return;
     case EVENT_INDIRECT:
         w->procs.items[e->proc].jumps = true;
-        if (!inl_map_put(&w->by_site, e->from, w->indirects.count)) w->failed = true;
+        cfg_add_site(w, e->from, w->indirects.count);
         cfg_keep(w, &w->indirects,
                  (cfg_indirect){.site = e->from, .proc = e->proc, .table = CFG_NONE, .spare = CFG_NONE});
         return;

@@ -96,6 +96,7 @@ static void close_work(cfg_work *w)
     free(w->named);
     free(w->hinted);
     free(w->operands);
+    free(w->sites);
 }
 
 static inl_status run(cfg_work *w, cfg_program *p, inl_error *e)

@@ -121,6 +121,21 @@ void cfg_name_operand(cfg_work *w, uint64_t addr)
     if (m) w->operands[(m - w->marks) / 64] |= 1ull << (m - w->marks) % 64;
 }
 
+void cfg_add_site(cfg_work *w, uint64_t site, uint64_t number)
+{
+    const uint8_t *m = cfg_mark(w, site);
+    if (m) w->sites[(m - w->marks) / 64] |= 1ull << (m - w->marks) % 64;
+    if (!inl_map_put(&w->by_site, site, number)) w->failed = true;
+}
+
+cfg_indirect *cfg_indirect_at(const cfg_work *w, uint64_t site)
+{
+    const uint8_t *m = cfg_mark(w, site);
+    uint64_t number;
+    if (!m || !(w->sites[(m - w->marks) / 64] >> (m - w->marks) % 64 & 1)) return NULL;
+    return inl_map_get(&w->by_site, site, &number) ? &w->indirects.items[number] : NULL;
+}
+
 bool cfg_holds_operand(const cfg_work *w, const cfg_region *r, uint64_t addr, unsigned size)
 {
     size_t bit = r->base + (addr - r->addr);
@@ -155,7 +170,8 @@ bool cfg_text_open(cfg_work *w, inl_error *e)
     }
     w->marks = calloc(w->mark_count, 1);
     w->operands = calloc(w->mark_count / 64 + 1, 8);
-    if (!w->marks || !w->operands || w->failed) {
+    w->sites = calloc(w->mark_count / 64 + 1, 8);
+    if (!w->marks || !w->operands || !w->sites || w->failed) {
         inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(w->image));
         return false;
     }

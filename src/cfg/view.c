@@ -3,12 +3,6 @@
 #include "cfg/work.h"
 #include "base/search.h"
 
-cfg_indirect *cfg_indirect_at(const cfg_work *w, uint64_t site)
-{
-    uint64_t number;
-    return inl_map_get(&w->by_site, site, &number) ? &w->indirects.items[number] : NULL;
-}
-
 static void add_edge(cfg_view *v, uint64_t target, uint8_t kind)
 {
     const cfg_draft *p = &v->work->procs.items[v->proc];
@@ -100,12 +94,6 @@ static void end_edges(cfg_view *v, cfg_view_block *b, const isa_insn *in, uint8_
     }
 }
 
-/* Those that leap (thunks.c) are jumps, calls and returns. */
-static bool may_leap(const isa_insn *in)
-{
-    return in->flow == ISA_FLOW_JUMP || in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_RETURN;
-}
-
 static void close_block(cfg_view *v, uint8_t marks)
 {
     cfg_view_block *b = &v->blocks.items[v->blocks.count - 1];
@@ -114,10 +102,9 @@ static void close_block(cfg_view *v, uint8_t marks)
     b->term = marks & MARK_TERM;
     if (!b->term) add_edge(v, b->end, CFG_EDGE_FALL);
     else if (cfg_decode(v->work, b->last, b->end, &in)) {
-        const bool indirect = in.flow == ISA_FLOW_JUMP_IND;
-        const cfg_indirect *i = indirect || may_leap(&in) ? cfg_indirect_at(v->work, b->last) : NULL;
+        const cfg_indirect *i = cfg_indirect_at(v->work, b->last);
         end_edges(v, b, &in, marks);
-        if (i || indirect) indirect_edges(v, b, i);
+        if (i || in.flow == ISA_FLOW_JUMP_IND) indirect_edges(v, b, i);
     }
     b = &v->blocks.items[v->blocks.count - 1];
     b->edge_count = (uint32_t)v->edges.count - b->first_edge;

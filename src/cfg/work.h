@@ -214,6 +214,7 @@ struct cfg_work {
     uint64_t *named;    /* bits: code or a relocation names this address, so something begins there */
     uint64_t *hinted;   /* ... or some constant may name it */
     uint64_t *operands; /* bits, as marks: some instruction reads or writes there */
+    uint64_t *sites;    /* likewise: it may be one of `by_site`, which is large, and asked for at most blocks' ends */
 
     INL_VEC(cfg_draft) procs; /* by number, in order of discovery */
     INL_VEC(uint32_t) order;  /* numbers by address */
@@ -256,6 +257,9 @@ const cfg_region *cfg_region_at(const cfg_work *w, uint64_t addr); /* or NULL */
 uint8_t *cfg_mark(const cfg_work *w, uint64_t addr);               /* or NULL: no text */
 /* Notes that an instruction reads or writes at an address of the text; does one, somewhere in these bytes? */
 void cfg_name_operand(cfg_work *w, uint64_t addr);
+/* An indirect jump is found at an instruction; which one is there? NULL: none. */
+void cfg_add_site(cfg_work *w, uint64_t site, uint64_t number);
+cfg_indirect *cfg_indirect_at(const cfg_work *w, uint64_t site);
 bool cfg_holds_operand(const cfg_work *w, const cfg_region *, uint64_t addr, unsigned size);
 /* Is everything from addr to end padding? */
 bool cfg_is_padding(const cfg_work *w, uint64_t addr, uint64_t end);
@@ -370,7 +374,6 @@ uint64_t cfg_view_writes(cfg_view *v, uint32_t block);
  * a call: what a compiler relies on behind a call, it knows the callee to preserve. */
 uint64_t cfg_insn_writes(const cfg_work *w, const isa_insn *in);
 uint64_t cfg_changes(const cfg_work *w, const isa_insn *in);
-cfg_indirect *cfg_indirect_at(const cfg_work *w, uint64_t site);
 
 /* values.c: where a register's value comes from */
 typedef struct cfg_def {
