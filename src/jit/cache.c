@@ -34,7 +34,10 @@ enum {
     TINY_LIMIT = 256 << 10,
     CHUNK = 1 << 20,
     BYTES_PER_PIECE = 32,
-    FIRST_LARGE = 2, /* chunk */
+    FIRST_LARGE = 2,   /* chunk */
+    PLACES = 32 << 20, /* arenas' places are such a distance from each other */
+    NEAREST = 128 << 20,
+    LEFT_FREE = 1 << 30, /* below a module, if there is room further down */
 };
 
 #define REACH      0x78000000ll /* what an arena may be away from code it translates */
@@ -53,24 +56,33 @@ static bool in_reach(uint64_t low, uint64_t high, uint64_t app)
     return app < high + REACH && app + REACH > low && (int64_t)(app - low) < REACH && (int64_t)(high - app) < REACH;
 }
 
+static bool reserve_at(uint64_t at, size_t size)
+{
+    uint64_t p = inl_region_map(at, size, PROT_NONE, MAP_PRIVATE | MAP_FIXED_NOREPLACE);
+    if (p == at) return true;
+    unmap_memory(p, size); /* kernels before 4.17 take the flag for a hint */
+    return false;
+}
+
+/* The first place that is free at a distance from `from` to `to` below `base`. */
+static uint64_t reserve_below(uint64_t base, size_t size, uint64_t from, uint64_t to)
+{
+    for (uint64_t d = from; d < to && base >= d + (1 << 20); d += PLACES)
+        if (reserve_at(base - d, size)) return base - d;
+    return 0;
+}
+
 /* Reserves address space near `app`. Above a program lies its heap, which must be able to grow, so
- * places below come first, and above from the far end. */
+ * places below come first, and above from the far end. The nearest of those below come last: a program that translates
+ * too looks in its list of mappings for room next to its own code, and has it mapped there whatever the kernel says. */
 static uint64_t reserve_near(uint64_t app, size_t size)
 {
-    const uint64_t step = 32 << 20;
-    int flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
-    uint64_t base = app & ~(step - 1);
-    for (uint64_t d = 128 << 20; d < REACH - size; d += step) {
-        if (base < d + (1 << 20)) break;
-        uint64_t p = inl_region_map(base - d, size, PROT_NONE, flags);
-        if (p == base - d) return p;
-        unmap_memory(p, size); /* kernels before 4.17 take the flag for a hint */
-    }
-    for (uint64_t d = REACH - size - step; d >= step; d -= step) {
-        uint64_t p = inl_region_map(base + d, size, PROT_NONE, flags);
-        if (p == base + d) return p;
-        unmap_memory(p, size);
-    }
+    const uint64_t base = app & -(uint64_t)PLACES, high = REACH - size;
+    uint64_t p = reserve_below(base, size, LEFT_FREE, high);
+    if (!p) p = reserve_below(base, size, NEAREST, LEFT_FREE);
+    if (p) return p;
+    for (uint64_t d = high - PLACES; d >= PLACES; d -= PLACES)
+        if (reserve_at(base + d, size)) return base + d;
     return inl_region_map(0, size, PROT_NONE, MAP_PRIVATE);
 }
 
@@ -378,6 +390,20 @@ void jit_cache_reclaim(void)
     }
     reclaim_chunks(before);
     jit.cache.something_retired = jit.retired != NULL;
+}
+
+/* The program wants to have memory where it does not know of an arena: all go, and what is translated next finds other
+ * places. They stay as long as somebody else is in them. */
+void jit_cache_give_way(uint64_t low, uint64_t high)
+{
+    bool in_the_way = false;
+    for (uint32_t i = 0; i < jit.cache.arena_high; i++) {
+        const jit_arena *a = &jit.cache.arenas[i];
+        in_the_way |= a->exec && a->exec < high && low < a->exec + a->size;
+    }
+    if (!in_the_way) return;
+    jit_flush_all();
+    jit_cache_reclaim();
 }
 
 /* What there may be of address space decides how much is taken at once. The program can lower its limit later:

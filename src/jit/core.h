@@ -66,11 +66,12 @@ void *jit_meta_alloc(size_t bytes); /* zeroed, 8-byte aligned; NULL when used up
 /* Retires all arenas and metadata; called by jit_flush_all. */
 void jit_cache_retire(void);
 void jit_cache_end(void);
-bool jit_cache_is_held(void);                  /* memory will be free when other threads have left the cache */
-void jit_cache_reclaim(void);                  /* frees what no thread can be in any more */
-void jit_cache_dropped(const jit_fragment *f); /* its code is not used any more */
-size_t jit_cache_bytes(void);                  /* code bytes in use, live generation */
-jit_arena *jit_arena_of(uint64_t exec);        /* async-signal-safe; live or retired */
+bool jit_cache_is_held(void);                         /* memory will be free when other threads have left the cache */
+void jit_cache_reclaim(void);                         /* frees what no thread can be in any more */
+void jit_cache_give_way(uint64_t low, uint64_t high); /* no arena is there any more, if nobody else is in it */
+void jit_cache_dropped(const jit_fragment *f);        /* its code is not used any more */
+size_t jit_cache_bytes(void);                         /* code bytes in use, live generation */
+jit_arena *jit_arena_of(uint64_t exec);               /* async-signal-safe; live or retired */
 static inline uint8_t *jit_write_view(const jit_arena *a, uint64_t exec) { return a->write + (exec - a->exec); }
 
 /* --- fragment.c --- */

@@ -314,6 +314,7 @@ static const run_watch watch = {
     .changed = jit_drop_range,
     .moves = jit_guards_lift,
     .shown_again = jit_drop_shown,
+    .gives_way = jit_cache_give_way,
     .handles_fault = jit_wanted_handled,
     .prot = jit_memory_prot,
     .is_shared = jit_memory_shared,

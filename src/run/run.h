@@ -121,6 +121,9 @@ typedef struct run_watch {
     void (*shown_again)(uint64_t low, uint64_t high); /* the client is to see the code there once more (L) */
     /* It is about to be moved, with the protection that it really has, and in one piece (L). */
     void (*moves)(uint64_t low, uint64_t high);
+    /* The program is about to map something there, over what is Inlay's: what can do without its place leaves it (L).
+     */
+    void (*gives_way)(uint64_t low, uint64_t high);
     /* The program has got a handler for a signal that faults raise. */
     void (*handles_fault)(void);
     /* What the program believes of it (L). */

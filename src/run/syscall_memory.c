@@ -84,6 +84,14 @@ static long pass_now(const weave_context *c)
 
 static bool overlaps_ours(uint64_t low, uint64_t size) { return low + size > low && run_is_ours(low, low + size); }
 
+/* For memory that is to be there and nowhere else. */
+static bool is_taken(uint64_t low, uint64_t size)
+{
+    if (!overlaps_ours(low, size)) return false;
+    if (watch()) watch()->gives_way(low, low + size);
+    return overlaps_ours(low, size);
+}
+
 /* A mapping over what is ours. Said once: the program may do without. */
 static long refuse(uint64_t low, uint64_t size)
 {
@@ -184,11 +192,11 @@ static long do_mmap(run_thread *t, weave_context *c)
     (void)t;
     uint64_t addr = run_arg(c, 0), size = run_arg(c, 1);
     int prot = with_implied((int)run_arg(c, 2)), flags = (int)run_arg(c, 3);
-    bool replaces = flags & MAP_FIXED && !(flags & MAP_FIXED_NOREPLACE);
+    bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE), replaces = fixed && !(flags & MAP_FIXED_NOREPLACE);
     inl_lock_take(&run_here.lock);
     long answer;
     if (replaces) may_lose_vdso(addr, inl_page_up(size));
-    if (replaces && overlaps_ours(addr, inl_page_up(size))) {
+    if (fixed && is_taken(addr, inl_page_up(size)) && replaces) {
         answer = refuse(addr, size);
     } else {
         answer = pass_now(c);
@@ -296,7 +304,7 @@ static long do_mremap(run_thread *t, weave_context *c)
     int flags = (int)run_arg(c, 3);
     inl_lock_take(&run_here.lock);
     long answer = -EFAULT;
-    if (flags & MREMAP_FIXED && overlaps_ours(run_arg(c, 4), size)) {
+    if (flags & MREMAP_FIXED && is_taken(run_arg(c, 4), size)) {
         answer = refuse(run_arg(c, 4), size);
     } else if (!overlaps_ours(old, old_size)) {
         int prot = watch() ? watch()->prot(old) : 0;
@@ -374,7 +382,7 @@ static long do_shmat(run_thread *t, weave_context *c)
     inl_lock_take(&run_here.lock);
     long answer = sys_call3(SYS_shmctl, (long)run_arg(c, 0), IPC_STAT, (long)&ds);
     uint64_t size = inl_page_up(ds.shm_segsz);
-    if (!answer && flags & SHM_REMAP && overlaps_ours(run_arg(c, 1), size)) {
+    if (!answer && flags & SHM_REMAP && is_taken(run_arg(c, 1), size)) {
         answer = -EINVAL;
     } else {
         answer = pass_now(c);
