@@ -282,6 +282,18 @@ static bool begins_stepping(run_thread *t, int signo, void *uc, uint64_t tls_bas
     return true;
 }
 
+/* Nothing of Inlay's has the processor step or watch, but a tracer may have, that has gone without a word: what its
+ * last stop was for is a signal. It is not to be taken for a fault of the instruction there, which may be one of
+ * several that stand for the program's. */
+static bool is_left_by_tracer(const run_thread *t, int signo, const void *uc)
+{
+    weave_map_entry entry;
+    if (!run_uc_is_debug(signo, uc)) return false;
+    bool programs = t->where == RUN_IN_CODE && !t->frame.in_tool &&
+                    program_insn(run_uc_pc(uc) - run_uc_is_behind(uc, signo), &entry);
+    return !programs || !run_at_int1(entry.app);
+}
+
 static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uint64_t tls_base)
 {
     uint64_t pc = run_uc_pc(uc), addr = (uint64_t)(uintptr_t)info->si_addr;
@@ -289,6 +301,10 @@ static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uin
     if (run_stepped_over(t, signo, info, uc) || begins_stepping(t, signo, uc, tls_base)) return;
     if (!is_programs(t, pc) && run_settings_fault(t, signo, uc)) return;
     if (signo == SIGSEGV && info->si_code == SI_KERNEL && !is_programs(t, pc) && jit_sections_refused(t)) {
+        arrived(t, info, uc, tls_base);
+        return;
+    }
+    if (is_left_by_tracer(t, signo, uc)) {
         arrived(t, info, uc, tls_base);
         return;
     }

@@ -43,6 +43,8 @@ static inline void run_set_call(weave_context *c, long nr, long a, long b, long 
     c->gpr[RUN_RDX] = (uint64_t)d;
 }
 static inline void run_set_answer(weave_context *c, long answer) { c->gpr[RUN_RAX] = (uint64_t)answer; }
+/* Has the processor raised what it raises for debuggers: a step, a breakpoint or watchpoint of its own, int1? */
+bool run_uc_is_debug(int signo, const void *uc);
 /* Is it the trap of a step, where one is made? Is int1 at this address? */
 bool run_uc_is_step(const siginfo_t *, const void *uc);
 bool run_at_int1(uint64_t at);

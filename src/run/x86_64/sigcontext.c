@@ -94,6 +94,8 @@ bool run_uc_is_step(const siginfo_t *info, const void *uc)
     return info->si_code == OF_STEP || lost;
 }
 
+bool run_uc_is_debug(int signo, const void *uc) { return signo == SIGTRAP && registers(uc)[REG_TRAPNO] == DEBUG; }
+
 uint64_t run_after_trap(uint64_t app)
 {
     uint64_t at = opcode_at(app);
