@@ -21,7 +21,8 @@ typedef struct inlay_stack_frame {
     uint64_t address; /* of the instruction that it stands at; of a frame that has called the one before it: in that
                        * call. As the tool is shown code */
     uint64_t stack;   /* the stack pointer that its caller has behind the call */
-    bool interrupted; /* it has called nothing: the frame before it is that of a signal's handler */
+    bool interrupted; /* it has called nothing: the frame before it is that of a signal's handler, or of a procedure
+                       * that a snippet there has called */
 } inlay_stack_frame;
 
 /* A thread's registers where it stands (0: the first one); of one in new code, as they are in what that was made from.

@@ -3,6 +3,7 @@
 #include "tool/mutator.h"
 #include "moved/moved.h"
 #include "tool/stack.h"
+#include "tool/wrap.h"
 
 #include <inlay/stack.h>
 #include <inlay/process.h>
@@ -128,9 +129,27 @@ static uint64_t shown_there(void *of, uint64_t real)
     return real;
 }
 
+/* Who has called what returns to no code of the program's. It may be any thread that stands there: no two have the same
+ * place on their stacks. */
+static stack_passed pass_there(const stack_process *p, uint64_t back, uint64_t stack, stack_caller *out)
+{
+    enum { MOST = 1 << 20 };
+    const mutatee *m = p->of;
+    run_thread *at = NULL, block;
+    stack_passed passed = STACK_PASSED_NOT;
+    if (!m->has_tool || module_at(m->modules, call_before(m, back)) ||
+        !p->read(p->of, &at, (uintptr_t)&run_here.threads, sizeof at))
+        return passed;
+    for (int n = 0; at && n < MOST && passed == STACK_PASSED_NOT; n++, at = block.next) {
+        if (!p->read(p->of, &block, (uintptr_t)at, sizeof block)) break;
+        passed = tool_wrap_passes(p, block.calls, stack, out);
+    }
+    return passed;
+}
+
 unsigned mutator_stack(inlay_process *p, const inlay_context *c, inlay_stack_frame *out, unsigned most)
 {
     mutatee *m = mutatee_of(p);
-    const stack_process there = {m, read_process, code_there, call_there, shown_there, NULL};
+    const stack_process there = {m, read_process, code_there, call_there, shown_there, pass_there};
     return m ? stack_walk(&there, c, out, most) : 0;
 }

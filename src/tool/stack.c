@@ -70,9 +70,18 @@ static bool leave_handler(const stack_process *p, trace_registers *r)
     return true;
 }
 
+static void take_registers(const stack_process *p, const inlay_context *c, trace_registers *r)
+{
+    stack_code at = p->code_at(p->of, c->pc);
+    const image_processor *set = at.file ? image_processor_of(at.file) : NULL;
+    r->pc = c->pc;
+    for (unsigned i = 0; set && i < set->register_count; i++) r->value[i] = c->gpr[set->registers[i]];
+}
+
 static bool leave(const stack_process *p, trace_registers *r, inlay_stack_frame *frame, bool *interrupted)
 {
     image_saved saved;
+    stack_caller called;
     trace_registers caller = *r;
     if (!rules_at(p, r->pc, &saved)) return false;
     uint64_t cfa = r->value[saved.cfa_reg] + (uint64_t)saved.cfa_offset;
@@ -82,11 +91,14 @@ static bool leave(const stack_process *p, trace_registers *r, inlay_stack_frame 
     }
     uint64_t back = caller.value[trace_return];
     frame->stack = caller.value[trace_stack] = cfa;
-    if (saved.now.how[trace_return] == IMAGE_SAVED_LOST || !back) return false;
-    if (p->passes) p->passes(p->of, &back, &caller.value[trace_stack]);
-    *interrupted = ends_handler(p, back);
-    if (*interrupted && !leave_handler(p, &caller)) return false;
-    if (!*interrupted) caller.pc = p->call_before(p->of, back);
+    if (saved.now.how[trace_return] == IMAGE_SAVED_LOST) return false;
+    stack_passed passed = p->passes(p, back, cfa, &called);
+    if (passed == STACK_PASSED_CALL) back = called.back, caller.value[trace_stack] = called.stack;
+    if (!back && passed != STACK_PASSED_SNIPPET) return false;
+    *interrupted = passed == STACK_PASSED_SNIPPET || ends_handler(p, back);
+    if (passed == STACK_PASSED_SNIPPET) take_registers(p, &called.at, &caller);
+    else if (*interrupted && !leave_handler(p, &caller)) return false;
+    else if (!*interrupted) caller.pc = p->call_before(p->of, back);
     *r = caller;
     return true;
 }
@@ -94,12 +106,10 @@ static bool leave(const stack_process *p, trace_registers *r, inlay_stack_frame 
 /* Stacks grow downwards, but what a signal has interrupted may have another one. */
 unsigned stack_walk(const stack_process *p, const inlay_context *c, inlay_stack_frame *out, unsigned most)
 {
-    stack_code at = p->code_at(p->of, c->pc);
-    const image_processor *set = at.file ? image_processor_of(at.file) : NULL;
-    trace_registers r = {.pc = c->pc};
+    trace_registers r = {0};
     unsigned n = 0;
     bool good = true, interrupted = false;
-    for (unsigned i = 0; set && i < set->register_count; i++) r.value[i] = c->gpr[set->registers[i]];
+    take_registers(p, c, &r);
     while (good && n < most) {
         uint64_t before = r.value[trace_stack];
         out[n] = (inlay_stack_frame){.address = r.pc, .interrupted = interrupted};
@@ -132,10 +142,20 @@ static uint64_t shown_here(void *of, uint64_t real)
 /* Where a call returns to is known of moved code, and the call itself is in front of that. */
 static uint64_t call_here(void *of, uint64_t back) { return shown_here(of, back) - 1; }
 
-static void pass_here(void *of, uint64_t *back, uint64_t *stack)
+/* Inlay's own memory. */
+static bool read_own(void *of, void *to, uint64_t from, size_t size)
 {
     (void)of;
-    if (run_here.engine) tool_wrap_passes(run_self(), back, stack);
+    memcpy(to, (const void *)(uintptr_t)from, size);
+    return true;
+}
+
+static stack_passed pass_here(const stack_process *p, uint64_t back, uint64_t stack, stack_caller *out)
+{
+    const stack_process own = {.of = p->of, .read = read_own};
+    const run_thread *t = run_here.engine ? run_self() : NULL;
+    (void)back;
+    return t ? tool_wrap_passes(&own, t->calls, stack, out) : STACK_PASSED_NOT;
 }
 
 static unsigned walk_here(const inlay_context *c, inlay_stack_frame *out, unsigned most)

@@ -14,16 +14,27 @@ typedef struct stack_code { /* where an address lies; `file` NULL: in no image *
     uint64_t bias;
 } stack_code;
 
-typedef struct stack_process {
+/* Who has called a procedure that returns to the engine, for the tool's sake. */
+typedef enum stack_passed {
+    STACK_PASSED_NOT,     /* it is none */
+    STACK_PASSED_CALL,    /* a call of the program's, of what a routine stands in for: `back` and `stack` */
+    STACK_PASSED_SNIPPET, /* what is inserted where the program has these registers: `at` */
+} stack_passed;
+typedef struct stack_caller {
+    uint64_t back, stack; /* where the call returns to, the stack pointer behind that */
+    inlay_context at;
+} stack_caller;
+
+typedef struct stack_process stack_process;
+struct stack_process {
     void *of;
     bool (*read)(void *of, void *to, uint64_t from, size_t size);
     stack_code (*code_at)(void *of, uint64_t shown);
     uint64_t (*call_before)(void *of, uint64_t back); /* as it is shown, in the call that a return address is behind */
     uint64_t (*shown)(void *of, uint64_t real);
-    /* NULL, or: of a frame that returns to the engine, for the tool's sake, where it would return to, and the stack
-     * pointer behind that. */
-    void (*passes)(void *of, uint64_t *back, uint64_t *stack);
-} stack_process;
+    /* Of a frame that returns to `back`, with this stack pointer behind it. */
+    stack_passed (*passes)(const stack_process *, uint64_t back, uint64_t stack, stack_caller *);
+};
 
 /* The frames from these registers on. How many. */
 unsigned stack_walk(const stack_process *, const inlay_context *, inlay_stack_frame *out, unsigned most);

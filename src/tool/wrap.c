@@ -33,8 +33,9 @@ enum {
 typedef struct wrapped { /* on the thread's private stack */
     run_call call;       /* first: the list is of these */
     const tool_wrap *of;
-    weave_context now; /* the program's registers: as at the beginning, or as the original has returned */
-    bool has_begun;    /* the original, that it waits for */
+    weave_context now;       /* the program's registers: as at the beginning, or as the original has returned */
+    const weave_context *at; /* of a call behind which the routine goes on: those of the place */
+    bool has_begun;          /* the original, that it waits for */
     tool_wrap_values *values;
     uint64_t in_tool; /* of the thread's frame, while the routine runs */
     uint64_t end;     /* what was free of the stack when it began */
@@ -294,13 +295,21 @@ bool tool_wrap_caller(const run_thread *t, weave_context *out)
     return true;
 }
 
-void tool_wrap_passes(const run_thread *t, uint64_t *back, uint64_t *stack)
+/* A thread that runs on may change what is read. */
+stack_passed tool_wrap_passes(const stack_process *p, const run_call *calls, uint64_t stack, stack_caller *out)
 {
-    const run_call *k = t ? t->calls : NULL;
-    while (k && (!k->waits || k->goes_on || k->begin_sp + sizeof(uint64_t) != *stack)) k = k->outer;
-    if (!k) return;
-    *back = k->behind;
-    *stack = k->frame + sizeof(uint64_t);
+    enum { MOST = 1 << 16 };
+    wrapped w;
+    for (unsigned n = 0; calls && n < MOST && p->read(p->of, &w, (uintptr_t)calls, sizeof w); n++) {
+        calls = w.call.outer;
+        if (!w.call.waits || w.call.begin_sp + sizeof(uint64_t) != stack) continue;
+        if (w.call.goes_on)
+            return p->read(p->of, &out->at, (uintptr_t)w.at, sizeof out->at) ? STACK_PASSED_SNIPPET : STACK_PASSED_NOT;
+        out->back = w.call.behind;
+        out->stack = w.call.frame + sizeof(uint64_t);
+        return STACK_PASSED_CALL;
+    }
+    return STACK_PASSED_NOT;
 }
 
 unsigned tool_wrap_depth(const run_thread *t, const weave_context *c)
@@ -316,8 +325,10 @@ bool tool_wrap_program(const tool_wrap *of, const weave_context *c, tool_wrap_va
     size_t bytes = run_vector_room();
     if (room_of(t) < LEAST_ROOM + bytes) return false;
     take_back_left(t, run_sp(c));
+    const weave_context at = *c;
     wrapped w = {.of = of,
                  .now = *c,
+                 .at = &at,
                  .call = {.entry = of->entry, .goes_on = true, .outer = t->calls},
                  .end = t->frame.tool_stack};
     uint64_t *slot = (uint64_t *)t->frame.tool_stack - t->frame.in_tool, behind = returns_to(t, slot);

@@ -5,6 +5,7 @@
 
 #include "cfg/changes.h"
 #include "run/run.h"
+#include "tool/stack.h"
 #include "weave/run.h"
 
 enum { TOOL_WRAP_WORDS = 16 }; /* of arguments on the stack, at most */
@@ -33,9 +34,9 @@ void tool_wrap_returned(void *arg, run_thread *, bool is_intact);
 /* The registers of whoever has called the procedure that the routine which runs stands in for, behind that call. False:
  * none runs. */
 bool tool_wrap_caller(const run_thread *, weave_context *out);
-/* Of an original that waits, and returns to the engine: `stack` is the stack pointer behind its return. They become
- * what the caller of the procedure has. */
-void tool_wrap_passes(const run_thread *, uint64_t *back, uint64_t *stack);
+/* Of a thread's calls, read from its process: whose procedure returns to the engine, with this stack pointer behind its
+ * return, was it called by? */
+stack_passed tool_wrap_passes(const stack_process *, const run_call *calls, uint64_t stack, stack_caller *out);
 /* The routine that runs is given up, if it stands in for a procedure. */
 void tool_wrap_leave(run_thread *);
 

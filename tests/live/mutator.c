@@ -296,14 +296,16 @@ static void tell_bytes(const char *thread, const char *text)
     answer(true, "%s|%c|%s", v.type, v.format, line);
 }
 
-/* The procedures that a thread is in, the innermost last. */
+/* The procedures that a thread is in, or the one that waits ("event"), the innermost last. */
 static void tell_stack(const char *thread)
 {
     inlay_context c;
     inlay_stack_frame frames[32];
     char line[512] = "";
-    if (!inlay_process_thread_context(now, thread_of(thread), &c)) return done(false);
-    for (unsigned k = inlay_process_stack(now, &c, frames, 32); k-- > 0;) {
+    bool waits = !strcmp(thread, "event");
+    if (!waits && !inlay_process_thread_context(now, thread_of(thread), &c)) return done(false);
+    unsigned count = waits ? inlay_event_stack(&event, frames, 32) : inlay_process_stack(now, &c, frames, 32);
+    for (unsigned k = count; k-- > 0;) {
         size_t n = strlen(line);
         snprintf(line + n, sizeof line - n, "%s ", inlay_proc_name(inlay_process_proc_at(now, frames[k].address)));
     }

@@ -474,6 +474,13 @@ class Mutators:
         m.does("commit")
         for _ in range(20):
             self.answers(m, "call 0 step i i:1", "ok |i|1002|")
+        m.does("watch break")
+        at = m.does("break step")  # at the entry of the original, which a routine has called
+        m.does("commit")
+        self.events(m, "break")
+        if not m.asks("stack event").endswith(" works step "):
+            raise driver.Failed("the stack of an original", m.asks("stack event"))
+        m.does(f"remove {at}", "watch exit", "resume")
         m.does("restore step")
         m.does("commit")
 

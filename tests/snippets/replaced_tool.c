@@ -9,6 +9,7 @@
 
 static const char *what;
 static inlay_counter seen, first;
+static uint64_t *walks; /* that have come from the procedure which a snippet calls to main */
 
 static bool is(const char *name) { return !strcmp(what, name); }
 
@@ -45,6 +46,20 @@ static void replace_call(inlay_proc *in, inlay_insn *i, const char *of)
     if (is("both")) around(i);
 }
 
+static bool stands_in(const inlay_stack_frame *f, const char *name)
+{
+    const inlay_proc *p = inlay_proc_at(f->address);
+    return p && !strcmp(inlay_proc_name(p), name);
+}
+
+static void walk(const inlay_context *here)
+{
+    inlay_stack_frame f[4];
+    unsigned n = inlay_process_stack(inlay_process_self(), here, f, 4);
+    *walks += n > 2 && stands_in(&f[0], "other") && f[1].interrupted && stands_in(&f[1], "through") &&
+              !f[2].interrupted && stands_in(&f[2], "main");
+}
+
 static void each_call(inlay_proc *in)
 {
     for (inlay_block *b = inlay_proc_block_first(in); b; b = inlay_block_next(b)) {
@@ -65,6 +80,8 @@ static void loaded(inlay_image *image, void *arg)
     if (!inlay_image_is_main(image)) return;
     inlay_proc *whole = inlay_image_proc_named(image, "whole");
     if (is("calls") || is("both") || is("mistake")) each_call(inlay_image_proc_named(image, "through"));
+    if (is("calls"))
+        inlay_insert(inlay_proc_entry(inlay_image_proc_named(image, "other")), inlay_call(walk, inlay_context_arg()));
     if (is("procs")) {
         replace_proc(whole, inlay_binary(INLAY_ADD, inlay_argument(0), inlay_const(100)));
         replace_proc(inlay_image_proc_named(image, "note"), inlay_const(3));
@@ -78,7 +95,8 @@ static void loaded(inlay_image *image, void *arg)
 static void report(int status, void *arg)
 {
     (void)status, (void)arg;
-    fprintf(inlay_out(), "%" PRIu64 " %" PRIu64 "\n", inlay_counter_sum(&seen), inlay_counter_sum(&first));
+    fprintf(inlay_out(), "%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", inlay_counter_sum(&seen), inlay_counter_sum(&first),
+            *walks);
 }
 
 int main(int argc, char **argv)
@@ -87,6 +105,7 @@ int main(int argc, char **argv)
     inlay_option_string(&chosen, "what", 'w', "what is replaced");
     inlay_init(&argc, &argv, "replaces procedures and calls");
     what = chosen;
+    walks = inlay_alloc(sizeof *walks);
     inlay_on_image_load(loaded, NULL);
     inlay_on_exit(report, NULL);
     return inlay_start();
