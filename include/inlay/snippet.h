@@ -22,6 +22,9 @@ inlay_expr inlay_pointer(const void *p); /* a tool's address as a value */
 /* The program's register at the point, general ones and their parts, flags, the pc, the thread pointer (reg.h); NULL,
  * with a message, for one that has no value in an expression. */
 inlay_expr inlay_register(inlay_reg reg);
+/* Also where the program has no use for them, as at a procedure's entry. Where code is moved (rewritten, or in a
+ * process that runs) a procedure that is shown before anything looks at flags may leave other ones at its calls and
+ * returns, and the addition that finds the target in a jump table may have its own. */
 inlay_expr inlay_flags(void);
 inlay_expr inlay_pc(void);                                      /* the instruction's original address */
 inlay_expr inlay_effective_address(unsigned k);                 /* of memory operand k (insn.h) */

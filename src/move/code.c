@@ -200,7 +200,19 @@ static bool has_labels(const move_work *w)
     return found;
 }
 
-/* What is live at the blocks' entries, snippets' needs included. */
+/* Do snippets look at flags that the instruction itself does not ask for? */
+static bool shows_flags(const move_work *w, const cfg_need *before, const cfg_need *after)
+{
+    for (uint32_t i = 0; i < w->run.insn_count; i++) {
+        isa_effects fx;
+        move_cfg(w)->isa->effects(&w->run.insns[i].in, &fx);
+        if (after[i].flags || before[i].flags & ~fx.flags_read) return true;
+    }
+    return false;
+}
+
+/* What is live at the blocks' entries, snippets' needs included. Whoever looks at flags is to see the program's also
+ * where the program has no use for them, at entries of procedures and behind calls: none is dead there from then on. */
 static bool find_live(move_work *w)
 {
     static const cfg_need everything = {~0ull, ~0u};
@@ -211,7 +223,6 @@ static bool find_live(move_work *w)
     w->has_labels = has_labels(w);
     for (uint32_t i = 0; i < n; i++) {
         const weave_insn *insn = &w->run.insns[i];
-        if (w->has_labels && insn->in.bits & ISA_BIT_MEM) before[i] = everything;
         add_need(&before[i], insn, &insn->before);
         add_need(&before[i], insn, &insn->after);
         add_need(&after[i], insn, &insn->after);
@@ -222,6 +233,9 @@ static bool find_live(move_work *w)
         add_need(&before[b->first], &w->run.insns[b->first], &b->anywhere);
         add_need(&before[b->first], &w->run.insns[b->first], &b->entry);
     }
+    if (shows_flags(w, before, after)) w->facts = (cfg_facts){~0u, ~0u, ~0u};
+    for (uint32_t i = 0; w->has_labels && i < n; i++)
+        if (w->run.insns[i].in.bits & ISA_BIT_MEM) before[i] = everything;
     cfg_flow_code code = {&w->run.insns[0].in, sizeof *w->run.insns, before, after};
     w->live = cfg_flow_solve(move_cfg(w), &w->facts, w->proc, &code, &w->arena);
     return w->live != NULL;

@@ -59,6 +59,21 @@ static void hooked(int avx, int avx512)
 
 static void on_signal(int signo) { (void)signo; }
 
+/* Flags that are the program's, and that it does not look at: at an entry, behind a call. */
+void sets_flags(void);
+__asm__(".type sets_flags, @function\n"
+        "sets_flags: mov $3, %eax\n"
+        "       cmp $3, %eax\n"
+        "       call makes_flags\n"
+        "       nop\n"
+        "       ret\n"
+        "       .size sets_flags, . - sets_flags\n"
+        "       .type makes_flags, @function\n"
+        "makes_flags: nop\n"
+        "       cmp $4, %eax\n"
+        "       ret\n"
+        "       .size makes_flags, . - makes_flags\n");
+
 int main(void)
 {
     int avx = __builtin_cpu_supports("avx2"), avx512 = __builtin_cpu_supports("avx512f");
@@ -71,6 +86,7 @@ int main(void)
     }
     printf("%.3Lf %.3Lf %#x %#x\n", tops[0], tops[1], control, mxcsr);
     if (avx512) printf("%#lx %d %d %d %d\n", (long)mask, wide[1], wide[33], wider[1], wider[63]);
+    sets_flags();
     signal(SIGUSR1, on_signal);
     raise(SIGUSR1);
     return 0;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static struct found {
-    uint64_t right, wrong, times;
+    uint64_t right, wrong, times, changed;
     inlay_counter insns;
 } * found;
 
@@ -113,10 +113,28 @@ static void on_signal(inlay_thread *t, int signo, const siginfo_t *info, const i
         check(inlay_context_get(c, INLAY_X87_CONTROL, &control, 2) == 2 && control == 0x37f, "control", control);
 }
 
+static void see_flags(uint64_t flags, uint64_t wanted)
+{
+    const uint64_t arithmetic = 0x8d5;
+    check((flags & arithmetic) == wanted, "flags", (unsigned)(flags & arithmetic));
+}
+
+/* In front of what leads on what is inserted changes flags; there they are looked at. */
+static void each_of_flags(inlay_insn *i, const char *proc)
+{
+    bool makes = !strcmp(proc, "makes_flags");
+    if (!makes && strcmp(proc, "sets_flags") != 0) return;
+    if (inlay_insn_is_call(i) || inlay_insn_is_return(i))
+        inlay_insert(inlay_before(i), inlay_atomic_add(inlay_pointer(&found->changed), inlay_const(1), 8));
+    if (!strcmp(inlay_opcode_name(inlay_insn_opcode(i)), "nop"))
+        inlay_insert(inlay_before(i), inlay_call(see_flags, inlay_flags(), inlay_const(makes ? 0x44 : 0x95)));
+}
+
 static void each_insn(inlay_insn *i, void *arg)
 {
     (void)arg;
     const char *proc = inlay_proc_name(inlay_insn_proc(i));
+    each_of_flags(i, proc);
     inlay_insert(inlay_before(i), inlay_count(&found->insns, 1));
     if (strcmp(proc, "hook") != 0 || strcmp(inlay_opcode_name(inlay_insn_opcode(i)), "nop") != 0 ||
         inlay_insn_size(i) != 1)
