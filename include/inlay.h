@@ -16,6 +16,7 @@
 #include <inlay/counter.h>
 #include <inlay/evaluate.h>
 #include <inlay/event.h>
+#include <inlay/frames.h>
 #include <inlay/image.h>
 #include <inlay/insn.h>
 #include <inlay/local.h>

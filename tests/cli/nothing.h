@@ -25,6 +25,8 @@ static inlay_value v_value;
 static inlay_section v_section;
 static inlay_field v_field;
 static inlay_expr v_expr;
+static inlay_frames v_frames; /* in the caller's memory: not asked nothing */
+static inlay_frame v_frame[2];
 static char room[1 << 16];
 
 static void each(void) {}
@@ -36,6 +38,7 @@ static void made_in_main(void)
     v_buffer = inlay_buffer_new(8, 100, (void *)each, NULL);
     v_local = inlay_local_new(64);
     v_perf = inlay_perf_new("page-faults");
+    inlay_frames_init(&v_frames, v_frame, 2, NULL, NULL);
 }
 
 static void made_of(inlay_proc *p)
