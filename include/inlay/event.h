@@ -35,6 +35,8 @@ typedef enum inlay_event_kind {
     INLAY_EVENT_BEGIN,            /* a program that is followed (inlay_process_follow) begins: name; `process` is a new
                                    * handle, of which nothing has run, as of inlay_process_create. NULL: none can be
                                    * had, inlay_process_error() says why, and it runs */
+    INLAY_EVENT_OPENED,           /* tid has loaded what INLAY_EVENT_LIBRARY_LOADED has told since the last one, and
+                                   * waits before anything of that runs (inlay_process_wait_at_load) */
     INLAY_EVENT_KINDS
 } inlay_event_kind;
 #define INLAY_EVENTS(kind) (1u << INLAY_EVENT_##kind)
@@ -63,7 +65,7 @@ int inlay_events_descriptor(void);
 bool inlay_event_next(inlay_event *, int milliseconds);
 /* Calls f for each event of these kinds. */
 void inlay_on_event(unsigned kinds, void (*f)(const inlay_event *, void *arg), void *arg);
-/* The thread that waits in inlay_break_here goes on. */
+/* The thread that waits, in inlay_break_here or where it has loaded libraries, goes on. */
 bool inlay_event_resume(const inlay_event *);
 
 /* Memory that the process and the mutator have both, at the same address, zeroed: a variable of snippets that can be
@@ -85,6 +87,13 @@ unsigned inlay_process_children(inlay_process *, int *pids, unsigned most);
  * Until the mutator has taken the event they wait in front of the exec; a program that has begun, and has not been let
  * run, ends with the mutator. What gets rights from its file (setuid) is not followed. */
 bool inlay_process_follow(inlay_process *, bool yes);
+
+/* From now on a thread that has loaded libraries, and what these need, waits before anything of them runs, constructors
+ * and resolvers of symbols included, until inlay_event_resume of INLAY_EVENT_OPENED: what a commit inserts in them
+ * before sees all that they do (with glibc before 2.41 they are not relocated yet). What the mutator itself has the
+ * process load does not wait. It has the dynamic linker's lock, and signals wait for it, too. Watches LIBRARY_LOADED
+ * besides. When the mutator lets the process go, or has ended, it goes on. */
+bool inlay_process_wait_at_load(inlay_process *, bool yes);
 
 /* --- of the process that tells an event, which may be a child --- */
 

@@ -222,6 +222,7 @@ static uint64_t begin_call(run_thread *t)
     long nr = run_number(c);
     if (nr == MOVED_IMAGES_CALL && c->pc == moved_now.linker_call) {
         moved_images_changed(t);
+        if (moved_now.hooks.all_listed) moved_now.hooks.all_listed();
         return (uint64_t)(uintptr_t)moved_gate_leave;
     }
     uint64_t waits = moved_goes_native(t, c);

@@ -148,6 +148,7 @@ typedef struct moved_hooks {
     void (*closed)(run_thread *, const moved_mapped *);
     /* The dynamic linker has loaded an image, or it is gone (without a name). In the gate. */
     void (*listed)(const char *name, uint64_t bias, bool gone);
+    void (*all_listed)(void); /* behind all of a change of the list */
 } moved_hooks;
 void moved_hook(moved_hooks);
 

@@ -114,7 +114,8 @@ void carried_run(void)
                              .leaves = mutated ? NULL : tool_leaves,
                              .opened = tool_later_opened,
                              .closed = tool_later_closed,
-                             .listed = mutated ? mutator_listed : NULL});
+                             .listed = mutated ? mutator_listed : NULL,
+                             .all_listed = mutated ? mutator_all_listed : NULL});
     moved_alone_begin(); /* ends in moved_begin, or where the tool gives up */
     if (follows) open_own(&tool_handoff_data.fds);
     open_output();

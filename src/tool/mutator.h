@@ -130,6 +130,7 @@ struct mutatee {
     char *exec_path;
     /* mutator_children.c */
     bool shares, follows;  /* with children of fork; what is executed (mutator_follow.c) */
+    bool loads_wait;       /* a thread that has loaded libraries */
     INL_VEC(int) children; /* that are known, as they see themselves */
     uint64_t pid_space;    /* the namespace of all these numbers */
     pid_t reads;           /* the child whose memory is meant; 0: its own */

@@ -221,6 +221,14 @@ void mutator_forked(void *arg, run_thread *t, int child)
 void mutator_listed(const char *name, uint64_t bias, bool gone)
 {
     tell_named(gone ? INLAY_EVENT_LIBRARY_UNLOADED : INLAY_EVENT_LIBRARY_LOADED, bias, name);
+    tool_now->mutating.has_loaded |= !gone && ring_for(INLAY_EVENT_OPENED);
+}
+
+void mutator_all_listed(void)
+{
+    bool waits = tool_now->mutating.has_loaded;
+    tool_now->mutating.has_loaded = false;
+    if (waits) tell_and_wait((ring_record){.kind = INLAY_EVENT_OPENED, .tid = tid_now()}, NULL);
 }
 
 /* --- the beginning --- */

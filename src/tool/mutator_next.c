@@ -115,6 +115,7 @@ static bool take_record(mutatee *m, const ring_record *r, mutator_watching *w, i
         m->exec_path = v->name && !record.number ? strdup(v->name) : NULL; /* 1: the kernel did not */
         return false;
     }
+    if (v->kind == INLAY_EVENT_OPENED) return m->loads_wait;
     return v->kind < INLAY_EVENT_KINDS && m->kinds >> v->kind & 1;
 }
 
@@ -294,7 +295,8 @@ void inlay_on_event(unsigned kinds, void (*f)(const inlay_event *, void *arg), v
 bool inlay_event_resume(const inlay_event *v)
 {
     mutatee *m = v ? mutatee_of(v->process) : NULL;
-    if (!m || !m->ring || v->kind != INLAY_EVENT_BREAK || v->place >= RING_WAITERS)
+    bool waits = v && (v->kind == INLAY_EVENT_BREAK || v->kind == INLAY_EVENT_OPENED);
+    if (!m || !m->ring || !waits || v->place >= RING_WAITERS)
         return mutator_refuse(INL_ERR_USAGE, "this event is of no thread that waits");
     uint32_t *word = &m->ring->waits[v->place], tid = (uint32_t)v->tid;
     if (!__atomic_compare_exchange_n(word, &tid, RING_WOKEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))

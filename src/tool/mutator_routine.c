@@ -72,7 +72,12 @@ inl_status mutator_call(mutatee *m, remote *r, live_call *c, inl_error *e)
 {
     run_thread was;
     uint64_t at = mutator_thread_block(m, r->pid, &was);
+    bool loads_wait = m->loads_wait;
+    m->loads_wait = false; /* it would be for who waits for the call */
+    mutator_tell_kinds(m);
     inl_status s = live_call_program(&m->live, r, c, e);
+    m->loads_wait = loads_wait;
+    mutator_tell_kinds(m);
     if (s != INL_OK && at && !r->gone) put_place(r, at, &was); /* left in its midst: it is not there any more */
     return s;
 }

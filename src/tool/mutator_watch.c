@@ -193,7 +193,8 @@ static inl_status watch_end(mutatee *m, inl_error *e)
 /* Of some things the mutator itself has to hear. */
 void mutator_tell_kinds(mutatee *m)
 {
-    unsigned kinds = m->kinds | (m->shares ? INLAY_EVENTS(FORK) : 0u) | (m->follows ? 1u << RING_FOLLOW : 0u);
+    unsigned asked = INLAY_EVENTS(OPENED), kinds = m->loads_wait ? m->kinds | asked : m->kinds & ~asked;
+    kinds |= (m->shares ? INLAY_EVENTS(FORK) : 0u) | (m->follows ? 1u << RING_FOLLOW : 0u);
     if (m->ring) __atomic_store_n(&m->ring->kinds, kinds, __ATOMIC_RELEASE);
 }
 
@@ -253,6 +254,16 @@ bool inlay_process_share_with_children(inlay_process *p, bool yes)
     m->shares = yes;
     mutator_share_begins(m);
     __atomic_store_n(&m->ring->children, yes, __ATOMIC_RELEASE);
+    mutator_tell_kinds(m);
+    return true;
+}
+
+bool inlay_process_wait_at_load(inlay_process *p, bool yes)
+{
+    mutatee *m = mutatee_of(p);
+    if (!m) return mutator_refuse(INL_ERR_USAGE, MUTATOR_NO_OTHER);
+    if (!inlay_process_watch(p, m->kinds | INLAY_EVENTS(LIBRARY_LOADED))) return false;
+    m->loads_wait = yes;
     mutator_tell_kinds(m);
     return true;
 }

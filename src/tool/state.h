@@ -596,8 +596,9 @@ typedef struct tool_mutating {
     /* in the process (mutator_events.c): NULL: nobody is told */
     struct mutator_ring *ring;
     int socket;
-    bool is_child; /* the ring is that of a process which this one was forked by, or by whose children */
-    bool executes; /* another program, if the kernel does */
+    bool is_child;   /* the ring is that of a process which this one was forked by, or by whose children */
+    bool executes;   /* another program, if the kernel does */
+    bool has_loaded; /* libraries, by the thread that has the linker's lock */
 } tool_mutating;
 /* From now on calls that name no process mean this one. */
 bool tool_process_mean(inlay_process *); /* false: there is none */
@@ -621,6 +622,7 @@ bool mutator_shares(const void *);            /* is it memory of inlay_process_s
 void mutator_forked(void *arg, run_thread *, int child);
 void mutator_exec_failed(run_thread *);
 void mutator_listed(const char *name, uint64_t bias, bool gone);
+void mutator_all_listed(void);
 
 typedef struct tool_kept {         /* translations from run to run (kept.c) */
     bool promised;                 /* block callbacks may be left out */

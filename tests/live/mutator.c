@@ -137,8 +137,9 @@ static void start(char *path, char *rest, const char *out)
 
 /* --- events */
 
-static const char *const kinds[INLAY_EVENT_KINDS] = {
-    "exit", "signal", "fork", "exec", "thread-begin", "thread-end", "loaded", "unloaded", "message", "break", "begin"};
+static const char *const kinds[INLAY_EVENT_KINDS] = {"exit",         "signal",     "fork",   "exec",
+                                                     "thread-begin", "thread-end", "loaded", "unloaded",
+                                                     "message",      "break",      "begin",  "opened"};
 static inlay_event event;
 static unsigned called; /* by callbacks */
 static volatile long *shared;
@@ -360,6 +361,7 @@ static bool obey_events(const char *word, char *first, char *rest)
     else if (!strcmp(word, "message")) tell_of(first, false);
     else if (!strcmp(word, "break")) tell_of(first, true);
     else if (!strcmp(word, "resume")) done(inlay_event_resume(&event));
+    else if (!strcmp(word, "loads-wait")) done(inlay_process_wait_at_load(now, number));
     else if (!strcmp(word, "share")) share(first);
     else if (!strcmp(word, "shared")) answer(true, "%ld", *shared);
     else return false;

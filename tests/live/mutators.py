@@ -20,7 +20,7 @@ sys.path[:0] = [f"{HERE}/../support", HERE]
 import driver  # noqa: E402
 from run import LIMIT, PROGRAMS, TALK, Conversation, call_of, state_of  # noqa: E402
 
-QUICK = "talks-dynamic,talks-static,python,events-threads,events-exec,events-libraries,gone,breakpoint,lost,once-dynamic,once-static,once-python,create,create-killed," \
+QUICK = "talks-dynamic,talks-static,python,events-threads,events-exec,events-libraries,opened,gone,breakpoint,lost,once-dynamic,once-static,once-python,create,create-killed," \
         "create-wrong,create-dynamic,create-static,removed,order,stopped,left,several,example,wrong"
 # Procedures that are at work between two lines.
 BUSY = {"python": ("PyObject_Malloc", "PyList_Append", "malloc"), "bash": ("xmalloc", "fork", "malloc"),
@@ -724,6 +724,42 @@ class Mutators:
             c.end()
             self.events(m, "exit")
 
+    def opened(self):
+        """A thread that has loaded a library waits: its constructor is counted. Not one that a call of the mutator's has
+        load it, nor one whose mutator is killed."""
+        library = f"{self.folder}/plugin.so"
+        driver.run(["gcc", "-O2", "-shared", "-fPIC", f"{HERE}/plugin.c", "-o", library], LIMIT)
+        code = (f"import ctypes, _ctypes, sys\nprint(flush=True)\n"
+                "for line in sys.stdin:\n"
+                f"    if line == 'load\\n': h = ctypes.CDLL('{library}')\n"
+                "    else: _ctypes.dlclose(h._handle)\n"
+                "    print(line.strip(), flush=True)\n")
+        with Conversation(["python3", "-c", code], driver.fresh(f"{self.folder}/opened")) as c, \
+                Mutator(self.program) as m:
+            c.has_answered(1)
+            m.does(f"attach {c.process.pid}", "watch all", "loads-wait 1")
+            for turn in range(2):
+                c.say("load")
+                hit = self.events(m, "opened")
+                if [e[0] for e in hit] != ["loaded", "opened"] or m.asks("next 100") != "no nothing":
+                    raise driver.Failed("what has been loaded, and nothing else", repr(hit))
+                if not turn:
+                    m.does("insert entry plugin_begins static long begun; begun++")
+                m.does("commit", "resume")
+                c.has_answered(2 + 2 * turn)
+                c.say("unload")
+                self.events(m, "unloaded")
+                c.has_answered(3 + 2 * turn)
+            if m.number("begun") != 2:
+                raise driver.Failed("its constructor has run twice", m.asks("read begun"))
+            m.does("load 0 libbz2.so.1.0")
+            self.events(m, "loaded")
+            c.say("load")
+            self.events(m, "opened")
+            m.process.kill()
+            c.has_answered(6)
+            c.end()
+
     def gone(self):
         """What is inserted in a library that goes is in nobody's way, can be removed, and is there again when the library
         is at the same place again."""
@@ -858,6 +894,7 @@ def tests(of):
     for form in ("dynamic", "no-pie", "static", "static-pie"):
         yield f"once-{form}", lambda form=form: of.once(form)
     yield "once-python", of.once_python
+    yield "opened", of.opened
     yield "gone", of.gone
     yield "breakpoint", of.breakpoint
     yield "lost", of.lost

@@ -145,6 +145,7 @@ ELSEWHERE = (
     ("one-shot snippets, calls, libraries", "mutators", "once-dynamic"), ("routines of the mutator's, once", "mutators", "once-dynamic"),
     ("events", "mutators", "events-threads"),
     ("exec", "mutators", "events-exec"), ("libraries come and go", "mutators", "events-libraries"),
+    ("a thread that loads libraries waits", "mutators", "opened"),
     ("breakpoint hit", "mutators", "breakpoint"), ("messages", "mutators", "lost"),
     ("programs that are executed, in commands", "points", "followed"),
     ("examples", "points", "examples"), ("children, one thread in commands", "points", "commands"),
