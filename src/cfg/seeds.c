@@ -146,8 +146,20 @@ void cfg_seed_pointers(cfg_work *w)
     if (w->fixed) scan_data(w);
 }
 
+/* A jump of the run time's leads there. */
+static void seed_recovery(void *arg, uint64_t addr)
+{
+    cfg_work *w = arg;
+    const uint8_t *bytes;
+    isa_insn in;
+    size_t avail = image_bytes(w->image, addr, &bytes);
+    if (w->failed || w->isa->decode(bytes, avail, addr, &in) != ISA_OK || in.flow != ISA_FLOW_CALL) return;
+    if (cfg_mark(w, addr)) cfg_enter(w, addr, CFG_BLOCK_OUTSIDE);
+}
+
 void cfg_seed_landing_pads(cfg_work *w)
 {
+    if (w->go) image_go_recoveries(w->image, seed_recovery, w);
     const image_unwind_range *r;
     image_lsda l = {0};
     size_t count = image_unwind_ranges(w->image, &r);

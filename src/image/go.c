@@ -7,7 +7,8 @@
  *     1.16      count, files,       names, units, files, lines, table;  u64 entry,        u64 at    (fa)
  *     1.2       count, table;                                           u64 entry,        u64 at    (fb)
  *
- * What `table + at` holds of a procedure begins with its entry again, and the place of its name, signed, of 4 bytes.
+ * What `table + at` holds of a procedure begins with its entry again; then, of 4 bytes each, the place of its name,
+ * signed, the size of its arguments, and (since 1.12) how far behind the entry it goes on after a recovery, or 0.
  * The table's last entry has the end alone. */
 #include "image/file.h"
 
@@ -144,11 +145,16 @@ static uint64_t entry_of(const go_table *t, uint64_t i)
     return t->text + number(t, t->table + 2 * t->word * i, t->word);
 }
 
+static uint64_t description_of(const go_table *t, uint64_t i)
+{
+    uint64_t base = t->table == 16 ? 0 : t->table;
+    return base + number(t, t->table + 2 * t->word * i + t->word, t->word);
+}
+
 /* NULL: there is none, or it has no end. */
 static const char *name_of(const go_table *t, uint64_t i)
 {
-    uint64_t base = t->table == 16 ? 0 : t->table;
-    uint64_t at = base + number(t, t->table + 2 * t->word * i + t->word, t->word);
+    uint64_t at = description_of(t, i);
     uint64_t name = t->names + number(t, at + t->word, 4);
     if (at >= t->size || name >= t->size || !t->bytes[name]) return NULL;
     return memchr(t->bytes + name, 0, t->size - name) ? (const char *)t->bytes + name : NULL;
@@ -165,5 +171,15 @@ void image_add_go(image *im)
         image_sym s = {.name = name, .addr = addr, .size = next - addr, .source = IMAGE_PROC_TABLE};
         s.kind = IMAGE_SYMBOL_FUNC;
         inl_vec_push(&im->symbols, s);
+    }
+}
+
+void image_go_recoveries(image *im, void (*each)(void *arg, uint64_t addr), void *arg)
+{
+    go_table t;
+    if (!find(im, &t) || !read_head(im, &t)) return;
+    for (uint64_t i = 0; i < t.count; i++) {
+        uint64_t behind = number(&t, description_of(&t, i) + t.word + 8, 4), entry = entry_of(&t, i);
+        if (behind && entry_of(&t, i + 1) > entry && behind < entry_of(&t, i + 1) - entry) each(arg, entry + behind);
     }
 }

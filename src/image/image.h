@@ -66,6 +66,9 @@ size_t image_segments(const image *, const image_segment **out);
 size_t image_sections(image *, const image_section **out);
 /* Was the program, or library, made by Go's compiler? go.c */
 bool image_is_go(image *);
+/* Where Go's run time has procedures go on when a panic in them has been recovered from: calls of what runs the rest of
+ * their deferred calls. In old tables other numbers may stand there. */
+void image_go_recoveries(image *, void (*each)(void *arg, uint64_t addr), void *arg);
 uint64_t image_phdr_addr(const image *); /* link-time address of the program headers, 0 if not mapped */
 /* File bytes at a link-time address: returns how many are available (0: none). */
 size_t image_bytes(const image *, uint64_t addr, const uint8_t **out);

@@ -196,6 +196,19 @@ static bool is_before_pad(const move_work *w, uint32_t block)
            in.flow == ISA_FLOW_NEXT;
 }
 
+/* So it is where Go's run time has a procedure go on that has recovered: what is in front, behind a call that does not
+ * return, does nothing. */
+static bool is_before_recovery(const move_work *w, uint32_t block)
+{
+    const cfg_program *p = move_cfg(w);
+    const cfg_block *b = &p->blocks[block], *behind = b + 1;
+    isa_insn in;
+    return w->block_bits[block] & MOVE_BEHIND_CALL && !b->flags && behind < p->blocks + p->block_count &&
+           behind->addr == b->addr + b->size && behind->flags & CFG_BLOCK_OUTSIDE &&
+           w->block_bits[block + 1] & MOVE_CATCH && move_last_insn(p, b, &in) && in.len == b->size &&
+           in.flow == ISA_FLOW_NEXT;
+}
+
 /* False: a procedure had to be left alone, or may not be overwritten. */
 static bool claim_places(move_work *w, ground *g)
 {
@@ -209,7 +222,8 @@ static bool claim_places(move_work *w, ground *g)
         set(g, b->addr, c->room, TAKEN);
         if (c->room) continue;
         set(g, b->addr, b->size, UNTOUCHABLE);
-        c->failed = !c->optional && move_catch_is_needed(w, c->block) && !is_before_pad(w, c->block);
+        c->failed = !c->optional && move_catch_is_needed(w, c->block) && !is_before_pad(w, c->block) &&
+                    !is_before_recovery(w, c->block);
     }
     return !give_up_failed(w, "there is no room for a jump where its code can be reached");
 }

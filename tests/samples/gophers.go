@@ -50,6 +50,24 @@ func noPointer() (text string) {
 	return strconv.Itoa(n.value)
 }
 
+// The call that panics is its last one: where it goes on then lies a byte behind that.
+//
+//go:noinline
+func panics(n int) (sum int) {
+	defer func() {
+		if r := recover(); r != nil {
+			sum = r.(int)
+		}
+	}()
+	if n%7 == 3 {
+		panic(n * 3)
+	}
+	for i := 0; i < n; i++ {
+		sum += i
+	}
+	return
+}
+
 func workers() int {
 	jobs, results := make(chan int), make(chan int)
 	var group sync.WaitGroup
@@ -102,6 +120,11 @@ func main() {
 	}()
 	os.Stdout.WriteString("trees " + strconv.Itoa(trees) + " workers " + strconv.Itoa(workers()) + "\n")
 	os.Stdout.WriteString(keys[0] + " " + strconv.Itoa(words[keys[0]]) + " deep " + strconv.Itoa(deep(20000)) + "\n")
+	sum := 0
+	for i := 0; i < 100; i++ {
+		sum += panics(i)
+	}
+	os.Stdout.WriteString("panics " + strconv.Itoa(sum) + "\n")
 	os.Stdout.WriteString(recovered(3) + "; " + noPointer() + "; spun " + strconv.Itoa(<-spin) + "\n")
 	os.Exit(7)
 }
