@@ -167,18 +167,20 @@ static remote *last_out(ask *a)
 static inl_status run_busy(ask *a, remote *also, long nanoseconds, inl_error *e)
 {
     size_t n = a->process.threads.count;
-    bool *which = calloc(n + 1, sizeof *which), stepped = false;
-    inl_status s = which ? INL_OK : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    live_run *how = calloc(n + 1, sizeof *how);
+    bool stepped = false;
+    inl_status s = how ? INL_OK : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < n && s == INL_OK; i++) {
-        which[i] = busy_of(a, i) == MOVE_BUSY_TOOL || busy_of(a, i) == MOVE_BUSY_UNWINDS || thread(a, i) == also;
+        if (busy_of(a, i) == MOVE_BUSY_TOOL) how[i] = LIVE_RUNS_TO_PLACE;
+        if (busy_of(a, i) == MOVE_BUSY_UNWINDS || thread(a, i) == also) how[i] = LIVE_RUNS;
         if (busy_of(a, i) != MOVE_BUSY_INSERTED) continue;
         s = remote_step(thread(a, i), e);
         if (thread(a, i)->gone) s = INL_OK;
         stepped = true;
     }
     if (also) also->out = 0;
-    if (s == INL_OK && !stepped) s = live_run_some(&a->process, which, nanoseconds, stack_high(a), e);
-    free(which);
+    if (s == INL_OK && !stepped) s = live_run_some(&a->process, how, nanoseconds, stack_high(a), e);
+    free(how);
     return s;
 }
 

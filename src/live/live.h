@@ -137,11 +137,14 @@ long live_seize_options(const live_process *);
 
 /* --- threads.c --- */
 inl_status live_stop(live_process *, inl_error *);
-/* Those of the stopped threads that `which` says (by index) run for some nanoseconds. Threads that have ended meanwhile
- * are gone from the list, new ones are in it. A thread that gets a signal for the second time stops there at once, and
- * gets it when it is let go. scratch: memory of the process's for a siginfo_t; 0: it gets them all at
- * once. */
-inl_status live_run_some(live_process *, const bool *which, long nanoseconds, uint64_t scratch, inl_error *);
+/* Stopped threads run for some nanoseconds, each (by index) as it is said. Threads that have ended meanwhile are gone
+ * from the list, new ones are in it. `scratch`: memory of the process's for a siginfo_t, if any may be held. */
+typedef enum live_run {
+    LIVE_STANDS,
+    LIVE_RUNS,
+    LIVE_RUNS_TO_PLACE, /* a signal that it gets for the second time holds it there, and is its when it is let go */
+} live_run;
+inl_status live_run_some(live_process *, const live_run *how, long nanoseconds, uint64_t scratch, inl_error *);
 /* For keep.c: one thread is seized, and waited for. *gone: it has ended. */
 inl_status live_seize(live_process *, pid_t tid, bool *gone, inl_error *);
 /* As the thread itself sees it: it may be in another namespace of processes. */

@@ -311,7 +311,8 @@ static bool is_sent(pid_t tid, int signo, siginfo_t *info)
 }
 
 /* Signals go to those that run: each for the first time. What comes again has waited for a place where the program's
- * own state can be had (moved/deliver.c), so there the thread is held. */
+ * own state can be had (moved/deliver.c), so there the thread is held, if that is what it runs for. (Or it is another
+ * one: a thread that gets them all the time would be held where it was before.) */
 static void go_on_with(remote *r, int status, bool may_hold)
 {
     siginfo_t info;
@@ -324,25 +325,25 @@ static void go_on_with(remote *r, int status, bool may_hold)
     else ptrace(PTRACE_CONT, r->pid, 0, (long)signo);
 }
 
-static void let_run(live_process *p, const bool *which, long nanoseconds, bool may_hold)
+static void let_run(live_process *p, const live_run *how, long nanoseconds)
 {
     const struct timespec nap = {.tv_nsec = 20000};
     for (double end = now() + 1e-9 * (double)nanoseconds; now() < end; nanosleep(&nap, NULL))
         for (size_t i = 0; i < p->threads.count; i++) {
             int status;
             remote *r = &p->threads.items[i];
-            if (which[i] && !r->is_held && waitpid(r->pid, &status, __WALL | WNOHANG) == r->pid && WIFSTOPPED(status))
-                go_on_with(r, status, may_hold);
+            if (how[i] && !r->is_held && waitpid(r->pid, &status, __WALL | WNOHANG) == r->pid && WIFSTOPPED(status))
+                go_on_with(r, status, how[i] == LIVE_RUNS_TO_PLACE);
         }
 }
 
 /* On a busy machine nobody may have had a processor meanwhile, but for being let go and stopped. */
-static void note_runs(live_process *p, const bool *which, uint64_t *before, bool begins)
+static void note_runs(live_process *p, const live_run *how, uint64_t *before, bool begins)
 {
     enum { OVERHEAD = 100000, NOT_KNOWN = 400000 };
     for (size_t i = 0; i < p->threads.count; i++) {
         remote *r = &p->threads.items[i];
-        if (!which[i]) continue;
+        if (!how[i]) continue;
         uint64_t has = time_of(r->pid), had = before[i] ? has - before[i] : NOT_KNOWN + OVERHEAD;
         if (!begins) r->ran = had > OVERHEAD ? had - OVERHEAD : 0;
         if (!begins) r->sleeps = remote_state(r->pid) == 'S';
@@ -383,20 +384,20 @@ static inl_status send_back(live_process *p, uint64_t scratch, inl_error *e)
     return s;
 }
 
-inl_status live_run_some(live_process *p, const bool *which, long nanoseconds, uint64_t scratch, inl_error *e)
+inl_status live_run_some(live_process *p, const live_run *how, long nanoseconds, uint64_t scratch, inl_error *e)
 {
     uint64_t *before = calloc(p->threads.count + 1, sizeof *before);
     inl_status s = INL_OK;
     if (!before) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    note_runs(p, which, before, true);
+    note_runs(p, how, before, true);
     for (size_t i = 0; i < p->threads.count; i++)
-        if (which[i]) remote_continue(&p->threads.items[i]);
-    let_run(p, which, nanoseconds, scratch != 0);
-    note_runs(p, which, before, false);
+        if (how[i]) remote_continue(&p->threads.items[i]);
+    let_run(p, how, nanoseconds);
+    note_runs(p, how, before, false);
     free(before);
     for (size_t i = p->threads.count; i-- > 0 && s == INL_OK;) {
         bool gone = false;
-        if (!which[i]) continue;
+        if (!how[i]) continue;
         s = stop_again(p, i, &gone, e);
         if (s == INL_OK && gone) forget(p, i);
     }

@@ -175,9 +175,10 @@ static inl_status refuse(const mutatee *m, const remote *r, bool locked, inl_err
 
 static inl_status run_a_little(mutatee *m, inl_error *e)
 {
-    bool *all = malloc(m->live.threads.count * sizeof *all + 1);
+    live_run *all = malloc(m->live.threads.count * sizeof *all + 1);
     if (!all) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    for (size_t i = 0; i < m->live.threads.count; i++) all[i] = !live_is_kept(&m->live, m->live.threads.items[i].pid);
+    for (size_t i = 0; i < m->live.threads.count; i++)
+        all[i] = live_is_kept(&m->live, m->live.threads.items[i].pid) ? LIVE_STANDS : LIVE_RUNS;
     inl_status s = live_run_some(&m->live, all, NAP, 0, e);
     free(all);
     return s;

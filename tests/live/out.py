@@ -491,7 +491,8 @@ class Out(live.Live):
 
     def unwinds(self, cycles, *flags, more=0, handler=0):
         """Exceptions are on their way whenever the tool comes or goes, and arrive. In a static program `more` threads take
-        turns at a lock of the unwinder's. `handler`: one takes so many microseconds, a quarter of the time."""
+        turns at a lock of the unwinder's. `handler`: one takes so many microseconds, a quarter of the time;
+        a short one comes whenever a thread is let run."""
         self.survives(cycles, ["g++", *flags], "unwinds.cc", str(more), str(handler))
 
     def finds(self):
@@ -575,6 +576,7 @@ def tests(out):
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     yield "unwinds", lambda: out.unwinds(200 if out.all else 5)
     yield "unwinds-interrupted", lambda: out.unwinds(100 if out.all else 3, handler=1000)
+    yield "unwinds-pressed", lambda: out.unwinds(100 if out.all else 3, more=1, handler=100)
     yield "unwinds-static", lambda: out.unwinds(200 if out.all else 3, "-static")
     if shutil.which("gdb"):
         yield "finds", out.finds
