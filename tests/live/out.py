@@ -478,9 +478,9 @@ class Out(live.Live):
                         return
             time.sleep(0.0002)
 
-    def comes_out(self, process):
+    def comes_out(self, process, tries=5):
         """On a busy machine a thread may not be met outside of exceptions in time: then the tool stays, and that is said."""
-        for _ in range(5):
+        for _ in range(tries):
             done = subprocess.run([self.inlay, "detach", str(process.pid)], capture_output=True, text=True,
                                   env=driver.ENVIRONMENT)
             if done.returncode == 0:
@@ -489,11 +489,11 @@ class Out(live.Live):
                 break
         raise driver.Failed(f"detach ended with {done.returncode}", done.stderr[-600:], f"its status: {process.poll()}")
 
-    def unwinds(self, cycles, *flags, more=0, handler=0):
+    def unwinds(self, cycles, *flags, more=0, handler=0, tries=5):
         """Exceptions are on their way whenever the tool comes or goes, and arrive. In a static program `more` threads take
         turns at a lock of the unwinder's. `handler`: one takes so many microseconds, a quarter of the time;
         a short one comes whenever a thread is let run."""
-        self.survives(cycles, ["g++", *flags], "unwinds.cc", str(more), str(handler))
+        self.survives(cycles, ["g++", *flags], "unwinds.cc", str(more), str(handler), tries=tries)
 
     def finds(self):
         """A thread stands in what looks unwind tables up, of which nothing else has moved in its image: at the second
@@ -522,7 +522,7 @@ class Out(live.Live):
             raise driver.Failed(f"{source} is not compiled", *driver.as_lines(made.stderr)[:4])
         return program
 
-    def survives(self, cycles, compiler, source, *args):
+    def survives(self, cycles, compiler, source, *args, tries=5):
         """The program ends as it should, after the tool has been there so often."""
         program = self.compiled(compiler, source)
         with live.Conversation([program, *args], os.path.dirname(program)) as c:
@@ -530,7 +530,7 @@ class Out(live.Live):
             for k in range(cycles):
                 self.attach("calls", c.process.pid, "-o", f"{program}.report")
                 time.sleep(0.1)
-                self.comes_out(c.process)
+                self.comes_out(c.process, tries)
                 time.sleep(0.1)
                 if c.process.poll() is not None:
                     raise driver.Failed(f"it ended with {c.process.returncode} in cycle {k + 1}")
@@ -576,7 +576,7 @@ def tests(out):
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     yield "unwinds", lambda: out.unwinds(200 if out.all else 5)
     yield "unwinds-interrupted", lambda: out.unwinds(100 if out.all else 3, handler=1000)
-    yield "unwinds-pressed", lambda: out.unwinds(100 if out.all else 3, more=1, handler=100)
+    yield "unwinds-pressed", lambda: out.unwinds(100 if out.all else 3, more=1, handler=100, tries=1)
     yield "unwinds-static", lambda: out.unwinds(200 if out.all else 3, "-static")
     if shutil.which("gdb"):
         yield "finds", out.finds
