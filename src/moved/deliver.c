@@ -65,10 +65,17 @@ void moved_install(int signo, const run_action *a)
 }
 
 /* Without the lock: other signals may come at any moment in here, and find their own way to this. A change
- * by another thread at the same time may be seen in part; by this thread's own call it cannot be. */
+ * by another thread at the same time may be seen in part; by this thread's own call it cannot be. Each part is read
+ * once: the handler that is looked at is the one that is entered. */
+static run_action action_now(const run_action *at)
+{
+    return (run_action){__atomic_load_n(&at->handler, __ATOMIC_ACQUIRE), __atomic_load_n(&at->flags, __ATOMIC_ACQUIRE),
+                        __atomic_load_n(&at->restorer, __ATOMIC_ACQUIRE), __atomic_load_n(&at->mask, __ATOMIC_ACQUIRE)};
+}
+
 static run_action take_action(run_thread *t, int signo)
 {
-    run_action *at = &t->signals->action[signo], a = *at;
+    run_action *at = &t->signals->action[signo], a = action_now(at);
     if (!(a.flags & SA_RESETHAND) || a.handler == RUN_IGNORE || a.handler == RUN_DEFAULT) return a;
     uint64_t handler = a.handler;
     if (__atomic_compare_exchange_n(&at->handler, &handler, RUN_DEFAULT, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
@@ -262,7 +269,7 @@ static void resume(run_thread *t, weave_context *c, uint64_t frame)
 static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t frame, bool fault)
 {
     moved_jump none = {0, 0};
-    run_action a = t->signals->action[signo];
+    run_action a = action_now(&t->signals->action[signo]);
     if (fault && a.handler == RUN_IGNORE) a.handler = RUN_DEFAULT;
     if (!fault && !run_signal_matters(signo, &a)) return none;
     moved_where at;
@@ -396,7 +403,7 @@ static void begin_wait(run_thread *t, const siginfo_t *info, void *uc)
 /* A thread that Inlay does not know: started by a call that could not be patched. */
 static moved_jump deliver_elsewhere(int signo, void *uc, uint64_t frame, bool fault)
 {
-    run_action a = run_here.signals ? run_here.signals->action[signo] : (run_action){0};
+    run_action a = run_here.signals ? action_now(&run_here.signals->action[signo]) : (run_action){0};
     if (is_handled(&a)) {
         run_kernel_mask_set(mask_in_handler(signo, &a, uc, 0));
         return (moved_jump){a.handler, frame};
