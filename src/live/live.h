@@ -63,7 +63,9 @@ typedef struct live_process {
     size_t slots, slots_used, gone;
     bool is_confined; /* by filters of its own (confined.c), which are suspended while it is held */
     bool is_empty;    /* no tool is inside yet */
-    bool is_ours;     /* it has been started for this, and is the parent of this process */
+    void *executed;   /* executed.c: what tells its program from others, while it is empty; NULL: not known */
+    size_t executed_size;
+    bool is_ours; /* it has been started for this, and is the parent of this process */
     /* roles.c; known with its images */
     uint64_t bias;   /* of the program itself */
     uint64_t linker; /* an address in the dynamic linker; 0: there is none */
@@ -114,8 +116,17 @@ inl_status live_find_image(live_process *, uint64_t low, uint64_t high, module_s
 uint64_t live_find_room(live_process *, uint64_t low, uint64_t high, uint64_t size, uint64_t reach);
 /* Of the room that begins there, so many bytes are needed; 0: it is not needed. */
 void live_keep_room(live_process *, uint64_t at, uint64_t size);
+
+/* --- executed.c --- */
 /* Its auxiliary vector, AT_NULL last: to be freed. NULL: it cannot be read. */
 void *live_auxv(const live_process *, size_t *size, inl_error *);
+/* Notes which program it runs, and reads its mappings; waits for the end of an exec that is under way. */
+inl_status live_read_program(live_process *, inl_error *);
+/* Has it executed another since? What is known of it is worth nothing then. */
+bool live_has_execed(const live_process *);
+inl_status live_check_program(const live_process *, inl_error *);
+/* Before the next try with one that has: for a time that grows with each. False: there have been enough. */
+bool live_wait_for_program(unsigned tries);
 
 /* --- roles.c --- */
 uint64_t live_auxiliary(const live_process *, uint64_t type); /* 0: there is none */

@@ -332,7 +332,7 @@ static inl_status check_right(pid_t pid, inl_error *e)
     return INL_OK;
 }
 
-static inl_status open_with(pid_t pid, live_process *p, bool empty, inl_error *e)
+static inl_status open_once(pid_t pid, live_process *p, bool empty, inl_error *e)
 {
     *p = (live_process){.pid = pid};
     inl_status s = remote_check(e);
@@ -340,12 +340,23 @@ static inl_status open_with(pid_t pid, live_process *p, bool empty, inl_error *e
     if (s == INL_OK) s = check(p, e);
     p->is_confined = s == INL_OK && live_is_confined(pid);
     p->is_empty = empty;
-    if (s == INL_OK) s = live_read_maps(p, e);
+    if (s == INL_OK) s = live_read_program(p, e);
     if (s == INL_OK) s = check_right(pid, e);
     if (s == INL_OK && empty) s = check_empty(p, e);
     if (s == INL_OK && !live_find_syscall(p))
         s = inl_fail(e, INL_ERR_UNSUPPORTED, "process %d cannot be read, or holds no system call instruction", pid);
-    if (s != INL_OK) live_close(p);
+    return s;
+}
+
+static inl_status open_with(pid_t pid, live_process *p, bool empty, inl_error *e)
+{
+    unsigned tries = 0;
+    inl_status s;
+    while ((s = open_once(pid, p, empty, e)) != INL_OK) {
+        bool anew = live_has_execed(p) && live_wait_for_program(++tries);
+        live_close(p);
+        if (!anew) break;
+    }
     return s;
 }
 
@@ -355,6 +366,8 @@ inl_status live_open_inside(pid_t pid, live_process *p, inl_error *e) { return o
 void live_close(live_process *p)
 {
     forget(p);
+    free(p->executed);
+    p->executed = NULL;
     inl_vec_free(&p->mappings);
     inl_vec_free(&p->threads);
     inl_vec_free(&p->seized);
@@ -634,33 +647,4 @@ void live_keep_room(live_process *p, uint64_t at, uint64_t size)
         if (!size) p->taken.items[i] = p->taken.items[--p->taken.count];
         return;
     }
-}
-
-/* The process may have moved it since the kernel has told of it, or unmapped it. */
-static void tell_vdso(const live_process *p, Elf64_auxv_t *v, size_t size)
-{
-    uint64_t at = 0;
-    for (size_t i = 0; i < p->mappings.count && !at; i++)
-        if (!strcmp(p->mappings.items[i].name, "[vdso]")) at = p->mappings.items[i].low;
-    for (size_t i = 0; p->mappings.count && (i + 1) * sizeof *v <= size && v[i].a_type; i++)
-        if (v[i].a_type == AT_SYSINFO_EHDR) v[i].a_un.a_val = at;
-}
-
-void *live_auxv(const live_process *p, size_t *size, inl_error *e)
-{
-    enum { ROOM = 4096 };
-    char path[64];
-    uint8_t *bytes = calloc(1, ROOM + sizeof(Elf64_auxv_t));
-    snprintf(path, sizeof path, "/proc/%d/auxv", p->pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 && bytes ? read(fd, bytes, ROOM) : -1;
-    if (fd >= 0) close(fd);
-    if (n > 0) {
-        *size = (size_t)n;
-        tell_vdso(p, (Elf64_auxv_t *)bytes, *size);
-        return bytes;
-    }
-    free(bytes);
-    inl_fail(e, INL_ERR_ACCESS, "cannot read %s: %s", path, strerror(errno));
-    return NULL;
 }

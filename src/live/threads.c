@@ -275,6 +275,7 @@ static inl_status take_all(live_process *p, inl_error *e)
     }
     if (s == INL_OK && (!p->threads.count || p->threads.items[0].pid != p->pid))
         s = inl_fail(e, INL_ERR_SYSTEM, "process %d has ended, or its first thread has", p->pid);
+    if (s == INL_OK && p->is_empty) s = live_check_program(p, e);
     if (s == INL_OK && p->is_confined && p->is_empty) s = live_check_filters(p, e);
     if (s == INL_OK) s = live_park(p, e);
     if (s != INL_OK) let_all_go(p);

@@ -136,11 +136,25 @@ static bool has_run(const attacher *a, const module *m)
     return early;
 }
 
+/* A process that has executed another program meanwhile is none of which anything is known: all begins anew. */
+static void begin_anew(const attacher *a)
+{
+    static const char tried[] = "INLAY_TRIED";
+    char number[16];
+    const char *before = getenv(tried);
+    unsigned tries = before ? (unsigned)atoi(before) + 1 : 1;
+    if (a->fresh || !live_has_execed(&a->process) || !live_wait_for_program(tries)) return;
+    snprintf(number, sizeof number, "%u", tries);
+    setenv(tried, number, 1);
+    execv("/proc/self/exe", tool_now->command_line.words);
+}
+
 /* A program that is followed may be ended by another, or by its own loader (ldd asks for that): no concern of ours. */
 static void fail(const attacher *a, int status, const char *why) __attribute__((noreturn));
 static void fail(const attacher *a, int status, const char *why)
 {
     if (tool_now->options.followed && live_has_ended(&a->process)) tool_exit(status);
+    begin_anew(a);
     tool_fail(status, "cannot %s: %s", a->doing, why);
 }
 
@@ -348,8 +362,7 @@ static void open_process(attacher *a, pid_t pid)
     tool_now->held_goes_on = s == INL_OK && tool_now->options.followed;
     if (s == INL_OK) s = live_find_images(&a->process, run_here.modules, &e);
     if (s != INL_OK) fail(a, TOOL_EXIT_FAILED, e.text);
-    if (!a->fresh && inject_check_jit(&a->process, &e) != INL_OK)
-        tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
+    if (!a->fresh && inject_check_jit(&a->process, &e) != INL_OK) fail(a, TOOL_EXIT_FAILED, e.text);
 }
 
 /* The process writes the report, and may have another root, or what is read-only there. Not the owner's rights, which

@@ -42,6 +42,7 @@ void inlay_init(int *argc, char ***argv, const char *help)
 {
     tool_now->blame.phase = BLAME_INLAY;
     if (tool_handoff_data.role == TOOL_LAUNCHER) native_command(*argc, *argv);
+    tool_now->command_line.words = *argv;
     int program = options_parse(*argc, *argv, help ? help : "an Inlay tool");
     tool_handoff *h = &tool_handoff_data;
     if (h->role == TOOL_LAUNCHER && tool_now->options.attaching) attacher_enter((*argv)[program], *argv);

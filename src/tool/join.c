@@ -106,24 +106,37 @@ static const char *whole_output(void)
     return whole;
 }
 
+/* *stopped: for how long, in seconds. */
+static inl_status join_once(job *j, pid_t pid, char **argv, double *stopped, inl_error *e)
+{
+    char link[64], *path = tool_handoff_data.program;
+    inl_status s = live_open(pid, &j->process, e);
+    if (s != INL_OK) return s;
+    refuse_others(&j->process);
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+    ssize_t n = readlink(link, path, sizeof tool_handoff_data.program - 1);
+    if (n > 0) path[n] = 0;
+    j->inject = (inject_job){
+        .pid = (int)pid, .tool_fd = -1, .argv = arguments(argv, path), .envp = environ, .output = whole_output()};
+    return live_apart(pid, put_in, j, stopped, sizeof *stopped, e);
+}
+
 void join_process(const char *process, char **argv)
 {
     inl_error e = {0};
-    char link[64], *end, *path = tool_handoff_data.program;
+    char *end;
     double stopped = 0;
     long pid = strtol(process, &end, 10);
-    job j;
+    job j = {0};
+    unsigned tries = 0;
+    inl_status s;
     if (end == process || *end || pid <= 0 || pid > INT_MAX)
         tool_fail(TOOL_EXIT_USAGE, "--attach: %s is not the number of a process", process);
-    if (live_open((pid_t)pid, &j.process, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
-    refuse_others(&j.process);
-    snprintf(link, sizeof link, "/proc/%ld/exe", pid);
-    ssize_t n = readlink(link, path, sizeof tool_handoff_data.program - 1);
-    if (n > 0) path[n] = 0;
-    j.inject = (inject_job){
-        .pid = (int)pid, .tool_fd = -1, .argv = arguments(argv, path), .envp = environ, .output = whole_output()};
     blame_unwatch();
-    inl_status s = live_apart((pid_t)pid, put_in, &j, &stopped, sizeof stopped, &e);
+    do {
+        live_close(&j.process);
+        s = join_once(&j, (pid_t)pid, argv, &stopped, &e);
+    } while (s != INL_OK && live_has_execed(&j.process) && live_wait_for_program(++tries));
     if (s != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
     tool_say("process %ld runs under the tool now (stopped for %.0f ms)", pid, 1e3 * stopped);
     tool_exit(0);

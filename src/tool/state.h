@@ -575,6 +575,7 @@ typedef struct tool_command_line {   /* while it is read */
     INL_VEC(const char *) carried;   /* options that the carried tool's main is to find, in order */
     bool by_command;                 /* `inlay rewrite` */
     const char *program;             /* what is named behind the options: a program, or a process */
+    char **words;                    /* the whole, as it was typed */
 } tool_command_line;
 
 typedef struct tool_refusal { /* of an insertion */

@@ -508,11 +508,24 @@ class Out(live.Live):
             self.comes_out(c.process)
             self.is_caught(c)
 
+    def executing(self):
+        """A process that executes one program after another: it is attached to once that is over."""
+        program = self.compiled(["gcc"], "executes.c")
+        for way in (["attach", "bbcount"], ["run", "bbcount", "--attach"]):
+            with live.Conversation([program, "150"], os.path.dirname(program)) as c:
+                done = driver.run([self.inlay, *way, str(c.process.pid), "-o", f"{program}.report"], live.LIMIT)
+                if done.status:
+                    raise driver.Failed(*driver.as_lines(done.stderr))
+                self.is_caught(c, b"caught x\n")
+                with open(f"{program}.report", encoding="utf-8") as f:
+                    if not re.search(r"[1-9]\d* blocks", f.read()):
+                        raise driver.Failed(f"{way[0]}: nothing was counted")
+
     @staticmethod
-    def is_caught(c):
+    def is_caught(c, answer=b"caught\n"):
         c.say("x")
         ended = c.end()
-        if ended != (b"caught\n", 5):
+        if ended != (answer, 5):
             raise driver.Failed(f"it ended with {ended}")
 
     def compiled(self, compiler, source):
@@ -571,7 +584,8 @@ def tests(out):
         if shutil.which(live.PROGRAMS[name][0][0]) and (out.all or name in ("bash", "awk", "perl")):
             for tool in live.TOOLS if out.all else live.TOOLS[n % len(live.TOOLS):][:1]:
                 yield f"{name}-{tool}", lambda name=name, tool=tool: out.program(name, tool)
-    for name in ("counts", "only_exit", "sequence", "hole", "refusals", "stopped", "signalled", "pending", "numbers", "guards"):
+    for name in ("counts", "only_exit", "sequence", "hole", "refusals", "stopped", "signalled", "pending", "numbers", "guards",
+                 "executing"):
         yield name, getattr(out, name)
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     yield "unwinds", lambda: out.unwinds(200 if out.all else 5)
