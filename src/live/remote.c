@@ -109,6 +109,18 @@ static bool is_fault(int signo)
     return signo == SIGSEGV || signo == SIGBUS || signo == SIGILL || signo == SIGFPE || signo == SIGTRAP;
 }
 
+/* Not where a call has sent it, as handlers do that pass a fault on. */
+bool remote_comes_again(pid_t tid, int signo)
+{
+    remote r = {.pid = tid};
+    siginfo_t info;
+    if (signo == SIGTRAP || !is_fault(signo) || ptrace(PTRACE_GETSIGINFO, tid, 0, &info) != 0) return false;
+    if (info.si_code <= 0 || info.si_code >= SI_KERNEL || (signo == SIGBUS && info.si_code == BUS_MCEERR_AO))
+        return false;
+    if (!get_registers(&r, &r.regs) || remote_registers_number(&r.regs) != -1) return false;
+    return (signo != SIGILL && signo != SIGFPE) || (uint64_t)(uintptr_t)info.si_addr == remote_registers_pc(&r.regs);
+}
+
 /* Runs to the next entry to or exit from a system call. */
 static inl_status run_to_syscall(remote *r, inl_error *e)
 {

@@ -134,6 +134,8 @@ inl_status remote_check(inl_error *);
 bool remote_is_ours(const remote *); /* the right width and mode */
 char remote_state(pid_t tid);        /* as the kernel tells it, 'S' for instance; 0: there is no such thread */
 bool remote_has_ended(pid_t tid);
+/* It stands at a stop for this signal: is it one of a fault that comes again when the instruction is begun again? */
+bool remote_comes_again(pid_t tid, int signo);
 void remote_registers_call(struct user_regs_struct *, uint64_t code, long nr, const long args[6]);
 void remote_registers_set_argument(struct user_regs_struct *, unsigned index, uint64_t value);
 void remote_registers_start(struct user_regs_struct *, uint64_t pc, uint64_t sp);

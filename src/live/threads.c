@@ -147,6 +147,15 @@ static uint64_t time_of(pid_t tid)
     return ns;
 }
 
+/* Which the kernel sends for what the thread itself has just done. */
+static bool is_faults(int signo)
+{
+    static const int all[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (signo == all[i]) return true;
+    return false;
+}
+
 typedef struct waiting {
     double began, asked, came_on;
     uint64_t switches, time; /* when it was asked last; at the beginning */
@@ -177,8 +186,24 @@ static inl_status does_not_stop(const live_process *p, pid_t tid, const waiting 
                     tid, p->pid, state);
 }
 
-/* A signal that is being delivered goes to the thread, which only enters its handler before it stops. *gone: it ended.
- */
+/* Has it a signal waiting that belongs to the instruction it stands at? The kernel stops a thread in front of a fault's
+ * signal, and delivers that wherever the thread stands when it goes on. (One that is blocked and was sent stays.) */
+static bool has_fault(pid_t tid)
+{
+    enum { AT_ONCE = 32 };
+    siginfo_t waiting[AT_ONCE];
+    struct __ptrace_peeksiginfo_args own = {.nr = AT_ONCE};
+    uint64_t mask = ~0ull;
+    long n = ptrace(PTRACE_PEEKSIGINFO, tid, &own, waiting);
+    if (n <= 0 || ptrace(PTRACE_GETSIGMASK, tid, sizeof mask, &mask) != 0) return false;
+    for (long k = 0; k < n; k++)
+        if (waiting[k].si_code > 0 && is_faults(waiting[k].si_signo) && !(mask >> (waiting[k].si_signo - 1) & 1))
+            return true;
+    return false;
+}
+
+/* A signal that is being delivered goes to the thread, which only enters its handler before it stops; that of a fault
+ * that comes again waits in the instruction. *gone: it ended. */
 static inl_status wait_for(const live_process *p, pid_t tid, bool *gone, inl_error *e)
 {
     const struct timespec nap = {.tv_nsec = 50000};
@@ -199,9 +224,11 @@ static inl_status wait_for(const live_process *p, pid_t tid, bool *gone, inl_err
             continue;
         }
         *gone = got < 0 || !WIFSTOPPED(status);
-        if (*gone || status >> 16 == PTRACE_EVENT_STOP) return INL_OK;
-        ptrace(PTRACE_INTERRUPT, tid, 0, 0); /* a stop for anything else takes the request back */
-        ptrace(PTRACE_CONT, tid, 0, status >> 16 ? 0L : (long)WSTOPSIG(status));
+        const bool stands = *gone || status >> 16 == PTRACE_EVENT_STOP;
+        if (stands && (*gone || WSTOPSIG(status) != SIGTRAP || !has_fault(tid))) return INL_OK;
+        if (!stands) ptrace(PTRACE_INTERRUPT, tid, 0, 0); /* a stop for anything else takes the request back */
+        const int signo = status >> 16 ? 0 : WSTOPSIG(status);
+        ptrace(PTRACE_CONT, tid, 0, signo && remote_comes_again(tid, signo) ? 0L : (long)signo);
     }
 }
 
@@ -305,10 +332,7 @@ static void forget(live_process *p, size_t i)
 /* A signal that was sent: the kernel has it from a fault or a step otherwise. Of those that queue, the order stays. */
 static bool is_sent(pid_t tid, int signo, siginfo_t *info)
 {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGSTOP};
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        if (signo == faults[i]) return false;
-    return signo < __SIGRTMIN && ptrace(PTRACE_GETSIGINFO, tid, 0, info) == 0;
+    return !is_faults(signo) && signo != SIGSTOP && signo < __SIGRTMIN && ptrace(PTRACE_GETSIGINFO, tid, 0, info) == 0;
 }
 
 /* Signals go to those that run: each for the first time. What comes again has waited for a place where the program's

@@ -508,6 +508,20 @@ class Out(live.Live):
             self.comes_out(c.process)
             self.is_caught(c)
 
+    def faulting(self):
+        """A thread is stopped in front of the signal of a fault, most of the time: that is the instruction's where it
+        stands, and keeps nobody in the tool's code."""
+        program = self.compiled(["gcc"], "faulting.c")
+        with live.Conversation([program], os.path.dirname(program)) as c:
+            c.rests()
+            for way in (["attach", "calls"], ["run", "calls", "--attach"]) * (20 if self.all else 3):
+                done = driver.run([self.inlay, *way, str(c.process.pid), "-o", f"{program}.report"], live.LIMIT)
+                if done.status:
+                    raise driver.Failed(*driver.as_lines(done.stderr))
+                self.inside("report", c.process.pid)
+                self.comes_out(c.process, tries=1)
+            self.is_caught(c)
+
     def executing(self):
         """A process that executes one program after another: it is attached to once that is over."""
         program = self.compiled(["gcc"], "executes.c")
@@ -585,7 +599,7 @@ def tests(out):
             for tool in live.TOOLS if out.all else live.TOOLS[n % len(live.TOOLS):][:1]:
                 yield f"{name}-{tool}", lambda name=name, tool=tool: out.program(name, tool)
     for name in ("counts", "only_exit", "sequence", "hole", "refusals", "stopped", "signalled", "pending", "numbers", "guards",
-                 "executing"):
+                 "executing", "faulting"):
         yield name, getattr(out, name)
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     yield "unwinds", lambda: out.unwinds(200 if out.all else 5)
