@@ -161,7 +161,8 @@ inl_status live_change_map(live_process *p, live_change *c, inl_error *e)
         room.size = 0;
         s = live_map(p, &room, e);
     }
-    if (s != INL_OK) live_change_unmap(p, c);
+    if (s == INL_OK) live_patch_prepare(p, c->patches.items, c->patches.count);
+    else live_change_unmap(p, c);
     return s;
 }
 
@@ -173,7 +174,6 @@ inl_status live_change_fill(const live_process *p, const live_change *c, inl_err
         good = !t->size || pwrite(c->memory, t->bytes, t->size, (off_t)t->at) == (ssize_t)t->size;
     }
     if (!good) return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended, or has become another program", p->pid);
-    live_patch_prepare(p, c->patches.items, c->patches.count);
     return INL_OK;
 }
 

@@ -58,7 +58,7 @@ typedef struct live_change {
 } live_change;
 void live_change_end(live_change *);
 
-/* --- patches.c; puts them in order --- */
+/* --- patches.c; puts them in order; all threads are stopped, or nobody writes to that code --- */
 void live_patch_prepare(const live_process *, live_patch *, size_t count);
 /* Any number of them, in any order (they are put in order): where one lies over another, the later one stays. */
 inl_status live_patch_all(const live_process *, live_patch *, size_t count, inl_error *);

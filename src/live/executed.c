@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -89,6 +90,28 @@ inl_status live_check_program(const live_process *p, inl_error *e)
 {
     if (!live_has_execed(p)) return INL_OK;
     return inl_fail(e, INL_ERR_SYSTEM, "process %d has executed another program meanwhile; try again", p->pid);
+}
+
+static bool was_mapped(const live_process *p, const live_mapping *m)
+{
+    for (size_t i = 0; i < p->mappings.count; i++)
+        if (p->mappings.items[i].low == m->low && !strcmp(p->mappings.items[i].name, m->name)) return true;
+    return false;
+}
+
+char *live_opened_since(const live_process *p)
+{
+    live_process now = {.pid = p->pid};
+    inl_error ignored;
+    char *name = NULL;
+    if (live_read_maps(&now, &ignored) == INL_OK)
+        for (size_t i = 0; i < now.mappings.count && !name; i++) {
+            const live_mapping *m = &now.mappings.items[i];
+            bool is_code = m->prot & PROT_EXEC && *m->name == '/' && !live_is_tools(m);
+            if (is_code && !was_mapped(p, m)) name = strdup(m->name);
+        }
+    live_close(&now);
+    return name;
 }
 
 bool live_wait_for_program(unsigned tries)

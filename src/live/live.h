@@ -98,6 +98,7 @@ inl_status live_read_maps(live_process *, inl_error *);
 /* What lies there; false: not all of it can be read. */
 bool live_read(const live_process *, uint64_t at, void *to, size_t size);
 bool live_find_syscall(live_process *);
+bool live_is_tools(const live_mapping *); /* where a tool that is put in lies */
 /* Its memory, to read and write, also where it may not itself; or -1. */
 int live_open_memory(const live_process *, inl_error *);
 /* A way to rt_sigreturn, returns_at: in the vdso, where there is room, or the C library's, or in what pads an image's
@@ -108,6 +109,7 @@ void live_take_return(live_process *);
 inl_status live_find_images(live_process *, module_set *, inl_error *);
 /* Is its code still mapped where it was, as far as the mappings that were read tell? */
 bool live_has_image(const live_process *, const module *);
+bool live_has_image_now(pid_t, const module *); /* as it is at this moment */
 /* The same for what is mapped in [low, high) alone; INL_ERR_NOT_FOUND: no image is. */
 inl_status live_find_image(live_process *, uint64_t low, uint64_t high, module_set *, inl_error *);
 /* `size` bytes that nobody has within `reach` of [low, high), outside of what others were promised; 0: none. */
@@ -125,7 +127,10 @@ inl_status live_read_program(live_process *, inl_error *);
 /* Has it executed another since? What is known of it is worth nothing then. */
 bool live_has_execed(const live_process *);
 inl_status live_check_program(const live_process *, inl_error *);
-/* Before the next try with one that has: for a time that grows with each. False: there have been enough. */
+/* What it has mapped to execute since its mappings were read, or NULL: to be freed. */
+char *live_opened_since(const live_process *);
+/* Before the next try with one that has become another: for a time that grows with each. False: there have been enough.
+ */
 bool live_wait_for_program(unsigned tries);
 
 /* --- roles.c --- */
@@ -284,7 +289,7 @@ inl_status live_put_begin(live_process *, const live_image *, size_t count, cons
                           inl_error *);
 inl_status live_put_map(live_put *, bool runs_on, inl_error *); /* stopped; then it may run */
 inl_status live_put_fill(live_put *, inl_error *);
-inl_status live_put_finish(live_put *, inl_error *); /* stopped again */
+inl_status live_put_finish(live_put *, inl_error *); /* stopped again; INL_ERR_NOT_FOUND: an image has gone since */
 void live_put_give_up(live_put *);                   /* instead: what was mapped goes */
 void live_put_end(live_put *);                       /* in any case */
 

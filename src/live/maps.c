@@ -99,11 +99,16 @@ bool live_find_syscall(live_process *p)
     return p->syscall_at != 0;
 }
 
+bool live_is_tools(const live_mapping *m)
+{
+    return overlaps(MOVE_TOOL_BASE, MOVE_TOOL_BASE + LIVE_TOOL_MOST, m) ||
+           overlaps(MOVE_TOOL_HIGH, MOVE_TOOL_HIGH + LIVE_TOOL_MOST, m);
+}
+
 /* Not one of Inlay's own, which comes and goes. */
 static bool may_hold_return(const live_mapping *m)
 {
-    return m->prot & PROT_EXEC && *m->name == '/' && !overlaps(MOVE_TOOL_BASE, MOVE_TOOL_BASE + LIVE_TOOL_MOST, m) &&
-           !overlaps(MOVE_TOOL_HIGH, MOVE_TOOL_HIGH + LIVE_TOOL_MOST, m);
+    return m->prot & PROT_EXEC && *m->name == '/' && !live_is_tools(m);
 }
 
 /* The last bytes of the vdso are nobody's, nor are those behind an image's text, where they are nothing. */
@@ -413,6 +418,15 @@ bool live_read(const live_process *p, uint64_t at, void *to, size_t size)
 {
     struct iovec here = {to, size}, from = {(void *)(uintptr_t)at, size};
     return process_vm_readv(p->pid, &here, 1, &from, 1, 0) == (ssize_t)size;
+}
+
+bool live_has_image_now(pid_t pid, const module *m)
+{
+    live_process now = {.pid = pid};
+    inl_error ignored;
+    bool found = live_read_maps(&now, &ignored) == INL_OK && live_has_image(&now, m);
+    live_close(&now);
+    return found;
 }
 
 /* A file that has been moved since has another name, and the same bytes. */

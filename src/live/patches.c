@@ -68,7 +68,8 @@ static bool write_together(int mem, live_patch *p, size_t count, uint64_t high, 
     return pwrite(mem, bytes, size, (off_t)low) == (ssize_t)size;
 }
 
-/* One byte of each, as it is: the kernel makes the process's own copy of the page now and not when all wait for it. */
+/* One byte of each page, as it is: the kernel makes the process's own copy of it now and not at the stop at which all
+ * is put in. Nobody may run meanwhile who could write there: what comes between the two calls would be lost. */
 void live_patch_prepare(const live_process *process, live_patch *patches, size_t count)
 {
     char path[64];

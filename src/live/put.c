@@ -623,31 +623,53 @@ static inl_status refuse_owner(const live_put *p, inl_error *e)
     return INL_OK;
 }
 
+/* The program's own code while it runs: it never goes. A library may, and memory that the process writes to be where it
+ * was. */
+static void prepare(live_put *p, bool runs)
+{
+    for (size_t k = 0; k < p->count && p->ready.is_apart; k++) {
+        const live_target *t = p->images[k].target;
+        live_patch *all = t->module->is_main == runs ? jumps_of(t) : NULL;
+        if (all) live_patch_prepare(p->process, all, t->patches.count);
+        free(all);
+    }
+}
+
 inl_status live_put_map(live_put *p, bool runs_on, inl_error *e)
 {
     inl_status s = refuse_owner(p, e);
-    return s != INL_OK ? s : live_ready_map(&p->ready, p->process, runs_on, e);
+    if (s == INL_OK) s = live_ready_map(&p->ready, p->process, runs_on, e);
+    if (s == INL_OK) prepare(p, false);
+    return s;
 }
 
 inl_status live_put_fill(live_put *p, inl_error *e)
 {
-    for (size_t k = 0; k < p->count && p->ready.is_apart; k++) {
-        const live_target *t = p->images[k].target;
-        live_patch *all = jumps_of(t);
-        if (all) live_patch_prepare(p->process, all, t->patches.count);
-        free(all);
-    }
+    prepare(p, true);
     return live_ready_fill(&p->ready, p->process, e);
 }
 
 void live_put_give_up(live_put *p) { live_ready_unmap(&p->ready, p->process); }
 
+/* Jumps over the old code of one that has gone would be written over whatever is there now. */
+static inl_status check_images(const live_put *p, inl_error *e)
+{
+    for (size_t k = 0; k < p->count; k++) {
+        const module *m = p->images[k].target->module;
+        if (live_has_image(&p->there, m)) continue;
+        return inl_fail(e, INL_ERR_NOT_FOUND, "process %d has unloaded %s meanwhile; try again", p->process->pid,
+                        image_path(m->image));
+    }
+    return INL_OK;
+}
+
 inl_status live_put_finish(live_put *p, inl_error *e)
 {
     p->leader = &p->process->threads.items[0];
     inl_status s = refuse_owner(p, e);
-    if (s != INL_OK) live_put_give_up(p);
     if (s == INL_OK) s = live_read_maps(&p->there, e);
+    if (s == INL_OK) s = check_images(p, e);
+    if (s != INL_OK) live_put_give_up(p);
     if (s == INL_OK) s = live_ready_take(&p->ready, p->process, &p->there, e);
     if (s != INL_OK) return s;
     s = put_threads(p, e);

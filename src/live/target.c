@@ -125,7 +125,7 @@ inl_status live_compare(const live_target *t, inl_error *e)
     if (mem >= 0) close(mem);
     if (good) return INL_OK;
     if (!differs)
-        return inl_fail(e, INL_ERR_ACCESS,
+        return inl_fail(e, INL_ERR_NOT_FOUND,
                         "%s cannot be read in process %d: it has ended, executed another program, or unloaded it",
                         image_path(im), t->process->pid);
     return inl_fail_at(e, INL_ERR_UNSUPPORTED, differs,

@@ -222,6 +222,14 @@ static bool is_mapped_there(uint64_t at)
     return !sys_call3(SYS_mincore, (long)inl_page_down(at), 1, (long)&in_core);
 }
 
+void moved_images_look(void)
+{
+    for (size_t k = 1; k < moved_now.image_count; k++) {
+        moved_image *i = &moved_now.images[k];
+        if (i->phdr && !is_mapped_there((uint64_t)(uintptr_t)i->phdr)) i->phnum = 0;
+    }
+}
+
 static void add_library(const struct link_map *m)
 {
     unsigned count;

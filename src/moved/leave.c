@@ -340,6 +340,7 @@ void moved_ask(void)
     run_thread *t = block_of(asked()->threads[0].tid);
     moved_memory m;
     asked()->fd = -1;
+    moved_images_look();
     asked()->busy = look();
     if (asked()->what != MOVE_ASK_LOOK && !asked()->busy) {
         asked()->refused = refuses(t, &m);

@@ -52,12 +52,14 @@ typedef struct moved_image {
     const move_carried_map *map;
     uint64_t map_base; /* real address that the map's old offsets count from */
     const void *phdr;
-    unsigned phnum;
+    unsigned phnum; /* 0: it has been unmapped, though the linker has not said so yet */
     const char *name;
     bool is_new; /* its system calls have not been looked at */
     bool is_there, is_unlisted;
 } moved_image;
 void moved_images_find(void);
+/* While all other threads stand still: one may stand in the linker, which has unmapped an image and not told of it. */
+void moved_images_look(void);
 /* The dynamic linker calls this address when its list is about to change, and when it has; 0: none. And what is to
  * be done then, on the tool's stack. */
 uint64_t moved_linker_tells(void);

@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 void attacher_enter(const char *process, char **argv)
@@ -74,7 +75,8 @@ typedef struct attacher {
     rewriter r;        /* its images: those that are instrumented, then others that must know of them */
     size_t instrumented;
     live_process process;
-    bool by_list; /* see finders.h */
+    bool by_list;  /* see finders.h */
+    bool is_other; /* than it was when this began */
 } attacher;
 
 /* --- what is there --- */
@@ -136,15 +138,22 @@ static bool has_run(const attacher *a, const module *m)
     return early;
 }
 
-/* A process that has executed another program meanwhile is none of which anything is known: all begins anew. */
+static const char tried[] = "INLAY_TRIED";
+
+/* How often this was begun before. */
+static unsigned tries(void)
+{
+    const char *before = getenv(tried);
+    return before ? (unsigned)atoi(before) : 0;
+}
+
+/* A process that has executed another program, or unloaded or opened libraries meanwhile, is not what is known of it.
+ */
 static void begin_anew(const attacher *a)
 {
-    static const char tried[] = "INLAY_TRIED";
     char number[16];
-    const char *before = getenv(tried);
-    unsigned tries = before ? (unsigned)atoi(before) + 1 : 1;
-    if (a->fresh || !live_has_execed(&a->process) || !live_wait_for_program(tries)) return;
-    snprintf(number, sizeof number, "%u", tries);
+    if (a->fresh || !(a->is_other || live_has_execed(&a->process)) || !live_wait_for_program(tries() + 1)) return;
+    snprintf(number, sizeof number, "%u", tries() + 1);
     setenv(tried, number, 1);
     execv("/proc/self/exe", tool_now->command_line.words);
 }
@@ -166,7 +175,14 @@ static void set_target(attacher *a, rewriter_image *i, bool fresh)
     i->live.lists_all_sites = rewriter_watches_syscalls();
     i->target = &i->live.target;
     finders_note(i, a->by_list);
-    if (live_compare_untouched(&i->live, &e) != INL_OK) fail(a, TOOL_EXIT_FAILED, e.text);
+    enum { LOOKS = 4 }; /* it may have been gone, and something else there, for a moment */
+    inl_status s = live_compare_untouched(&i->live, &e);
+    for (int k = 1; k < LOOKS && s != INL_OK; k++) {
+        a->is_other = a->is_other || s == INL_ERR_NOT_FOUND || !live_has_image_now(a->process.pid, i->m);
+        nanosleep(&(struct timespec){.tv_nsec = k * 1000000L}, NULL);
+        s = live_compare_untouched(&i->live, &e);
+    }
+    if (s != INL_OK) fail(a, TOOL_EXIT_FAILED, e.text);
 }
 
 /* --- who must know of moved code --- */
@@ -220,6 +236,21 @@ typedef struct put_work {
     const elf_carry *carry;
 } put_work;
 
+/* Of one that opens libraries all the time one must do without some. */
+static inl_status check_opened(const live_process *p, inl_error *e)
+{
+    enum { STRICT = 2 };
+    char *name = tool_filter_images() ? NULL : live_opened_since(p);
+    inl_status s = name && tries() < STRICT
+                       ? inl_fail(e, INL_ERR_NOT_FOUND, "process %d has opened %s meanwhile; try again", p->pid, name)
+                       : INL_OK;
+    if (name && s == INL_OK)
+        tool_say("process %d has opened %s meanwhile, which is not instrumented; attach again to have all", p->pid,
+                 name);
+    free(name);
+    return s;
+}
+
 /* First only for what needs a thread of the process, then for the rest. */
 static inl_status stop_twice(live_process *p, live_put *put, double *stopped, inl_error *e)
 {
@@ -235,7 +266,7 @@ static inl_status stop_twice(live_process *p, live_put *put, double *stopped, in
     began = rewriter_now();
     s = live_stop(p, filled == INL_OK ? e : NULL);
     if (s != INL_OK) return filled != INL_OK ? filled : s;
-    s = filled;
+    s = filled == INL_OK ? check_opened(p, e) : filled;
     if (s == INL_OK) s = live_put_finish(put, e);
     else live_put_give_up(put);
     out = live_release(p, s == INL_OK ? e : NULL);
@@ -274,6 +305,7 @@ static inl_status put_in(attacher *a, const elf_carry *carry, inl_error *e)
     if (s == INL_OK && a->fresh) s = put_in_now(&work, &a->stopped, e);
     else if (s == INL_OK) s = live_apart(a->process.pid, put_in_now, &work, &a->stopped, sizeof a->stopped, e);
     if (s == INL_OK) tool_now->held = NULL;
+    a->is_other = a->is_other || s == INL_ERR_NOT_FOUND;
     free(images);
     return s;
 }

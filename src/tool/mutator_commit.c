@@ -280,10 +280,31 @@ static void unmap(mutatee *m, void *arg)
     live_change_unmap(&m->live, &m->change);
 }
 
+static void drop_in(live_change *c, const module *x)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->patches.count; i++)
+        if (c->patches.items[i].at - x->low >= x->high - x->low) c->patches.items[n++] = c->patches.items[i];
+    c->patches.count = n;
+}
+
+/* It has been unmapped since the change was made ready: whatever is there now is something else. The next commit sees
+ * that it has gone. */
+static void skip_unmapped(mutatee *m)
+{
+    live_process now = {.pid = m->live.pid};
+    inl_error ignored;
+    if (m->change.patches.count && live_read_maps(&now, &ignored) == INL_OK)
+        for (mutated_image *mi = m->images; mi; mi = mi->next)
+            if (!mi->is_gone && !live_has_image(&now, mi->image->m)) drop_in(&m->change, mi->image->m);
+    live_close(&now);
+}
+
 static inl_status make(mutatee *m, void *arg, void *answer, inl_error *e)
 {
     bool *done = answer;
     (void)arg;
+    skip_unmapped(m);
     inl_status s = live_change_make(&m->live, &m->change, e);
     for (size_t k = 0; k < m->change.gone.count; k++) done[k] = m->change.gone.items[k].done;
     return s;

@@ -522,6 +522,18 @@ class Out(live.Live):
                 self.comes_out(c.process, tries=1)
             self.is_caught(c)
 
+    def reopening(self):
+        """A library has gone, or has come, when the tool is put in, and there is something else where it was: no jumps are
+        written over that, and it is attached to once what is there is known."""
+        library = self.compiled(["gcc", "-shared", "-fPIC"], "plugin.c")
+        program = self.compiled(["gcc"], "reopens.c")
+        with live.Conversation([program, library], os.path.dirname(program)) as c:
+            c.rests()
+            for _ in range(60 if self.all else 8):
+                self.attach("calls", c.process.pid, "--image=program", "-o", f"{program}.report")
+                self.comes_out(c.process)
+            self.is_caught(c)
+
     def executing(self):
         """A process that executes one program after another: it is attached to once that is over."""
         program = self.compiled(["gcc"], "executes.c")
@@ -599,7 +611,7 @@ def tests(out):
             for tool in live.TOOLS if out.all else live.TOOLS[n % len(live.TOOLS):][:1]:
                 yield f"{name}-{tool}", lambda name=name, tool=tool: out.program(name, tool)
     for name in ("counts", "only_exit", "sequence", "hole", "refusals", "stopped", "signalled", "pending", "numbers", "guards",
-                 "executing", "faulting"):
+                 "executing", "faulting", "reopening"):
         yield name, getattr(out, name)
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     yield "unwinds", lambda: out.unwinds(200 if out.all else 5)

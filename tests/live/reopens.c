@@ -1,0 +1,59 @@
+/* A thread opens a library, calls it, closes it, and has memory of its own where it was, all the time.
+ *
+ *   reopens LIBRARY */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { SIZE = 16 << 10, ROUNDS = 20000, PATTERN = 0x5a };
+static const char *path;
+static volatile int over, wrong;
+
+/* Jumps that are written here would be found. */
+static void use(unsigned char *at)
+{
+    unsigned char *mine = mmap(at, SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (mine != at) return;
+    memset(at, PATTERN, SIZE);
+    for (volatile int i = 0; i < ROUNDS; i++) {}
+    for (int i = 0; i < SIZE; i++) wrong += at[i] != PATTERN;
+    munmap(at, SIZE);
+}
+
+static void *work(void *arg)
+{
+    while (!over) {
+        void *library = dlopen(path, RTLD_NOW);
+        int (*f)(int) = library ? (int (*)(int))dlsym(library, "plugin_work") : NULL;
+        struct link_map *map;
+        if (!f || dlinfo(library, RTLD_DI_LINKMAP, &map) || f(9) != f(9)) {
+            const char *why = dlerror();
+            printf("%s\n", !f && why ? why : "the library's procedure is another");
+            wrong++;
+            return arg;
+        }
+        unsigned char *at = (unsigned char *)map->l_addr;
+        dlclose(library);
+        use(at);
+    }
+    return arg;
+}
+
+int main(int argc, char *argv[])
+{
+    char line[16];
+    pthread_t t;
+    if (argc < 2) return 2;
+    path = argv[1];
+    pthread_create(&t, NULL, work, NULL);
+    if (!fgets(line, sizeof line, stdin)) return 1;
+    over = 1;
+    pthread_join(t, NULL);
+    printf(wrong ? "%d wrong\n" : "caught\n", wrong);
+    return 5;
+}
