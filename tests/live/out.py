@@ -533,6 +533,13 @@ class Out(live.Live):
                 self.attach("calls", c.process.pid, "--image=program", "-o", f"{program}.report")
                 self.comes_out(c.process)
             self.is_caught(c)
+        with live.Conversation([program, library, "unmapped"], os.path.dirname(program)) as c:
+            c.rests()
+            self.attach("calls", c.process.pid, "--image=program", "-o", f"{program}.report")
+            c.say("a")
+            c.rests()
+            self.comes_out(c.process)
+            self.is_caught(c, b"unmapped\ncaught\n")
 
     def executing(self):
         """A process that executes one program after another: it is attached to once that is over."""

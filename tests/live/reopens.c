@@ -1,6 +1,8 @@
 /* A thread opens a library, calls it, closes it, and has memory of its own where it was, all the time.
  *
- *   reopens LIBRARY */
+ *   reopens LIBRARY
+ *   reopens LIBRARY unmapped      is called, then unmapped behind the linker's back, which may be met in the midst of that;
+ *                                 where it was left by its calls is still known */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -8,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { SIZE = 16 << 10, ROUNDS = 20000, PATTERN = 0x5a };
 static const char *path;
@@ -44,12 +47,33 @@ static void *work(void *arg)
     return arg;
 }
 
+static char left[4096];
+
+static int unmapped(void)
+{
+    char line[16];
+    void *library = dlopen(path, RTLD_NOW);
+    int (*f)(int) = library ? (int (*)(int))dlsym(library, "plugin_work") : NULL;
+    struct link_map *map;
+    if (!f || dlinfo(library, RTLD_DI_LINKMAP, &map) || !fgets(line, sizeof line, stdin)) return 1;
+    f(9);
+    memcpy(left, (char *)__builtin_frame_address(0) - sizeof left, sizeof left);
+    munmap((void *)map->l_addr, SIZE);
+    printf("unmapped\n");
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin)) return 1;
+    printf("caught\n");
+    fflush(stdout);
+    _exit(5);
+}
+
 int main(int argc, char *argv[])
 {
     char line[16];
     pthread_t t;
     if (argc < 2) return 2;
     path = argv[1];
+    if (argc > 2) return unmapped();
     pthread_create(&t, NULL, work, NULL);
     if (!fgets(line, sizeof line, stdin)) return 1;
     over = 1;
