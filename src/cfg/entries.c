@@ -86,8 +86,30 @@ typedef enum entry_kind {
     ENTRY_GOES,
     ENTRY_HOLE,
     ENTRY_ELSEWHERE, /* to nothing of the procedure's */
+    ENTRY_DOUBTFUL,  /* to what may be a procedure or a piece of this one */
     ENTRY_WRONG,     /* into an instruction, or to what is no code */
 } entry_kind;
+
+/* Pointers to procedures look like a table of addresses, and pieces of a procedure like procedures. Pieces have
+ * the frame of the jump that leads to them, as unwind tables tell; where it is a procedure's at its entry, who knows.
+ */
+static entry_kind kind_of_begin(const cfg_work *w, const cfg_table *t, uint64_t target)
+{
+    unsigned here, there;
+    int64_t from, to;
+    if (!image_frame_at(w->image, t->jump, &here, &from) || !image_frame_at(w->image, target, &there, &to))
+        return ENTRY_ELSEWHERE;
+    if (here != there || from != to) return ENTRY_ELSEWHERE;
+    return there == w->machine->dwarf_stack && to == w->machine->pushed ? ENTRY_DOUBTFUL : ENTRY_GOES;
+}
+
+/* Does it begin a piece of the view's procedure, and nothing else? */
+static bool begins_piece(const cfg_view *v, const cfg_table *t, uint64_t target)
+{
+    const uint32_t other = cfg_proc_near(v->work, target);
+    return other != CFG_NONE && other != v->proc && is_part(&v->work->procs.items[other]) &&
+           kind_of_begin(v->work, t, target) == ENTRY_GOES;
+}
 
 static entry_kind kind_of(const cfg_view *v, const cfg_table *t, uint64_t target, bool firm)
 {
@@ -100,8 +122,9 @@ static entry_kind kind_of(const cfg_view *v, const cfg_table *t, uint64_t target
     if (firm) return middle ? ENTRY_WRONG : ENTRY_GOES;
     uint32_t other = cfg_proc_near(w, target);
     if (other == CFG_NONE || !cfg_inside(&w->procs.items[other], target) || middle) return ENTRY_ELSEWHERE;
-    if (t->kind == CFG_TABLE_ABSOLUTE && *m & MARK_ENTRY) return ENTRY_ELSEWHERE;
     const cfg_draft *to = &w->procs.items[other];
+    if (t->kind == CFG_TABLE_ABSOLUTE && *m & MARK_ENTRY)
+        return is_part(to) ? kind_of_begin(w, t, target) : ENTRY_ELSEWHERE;
     return is_part(to) || was_taken_from(v, to) || comes_from(v, other) ? ENTRY_GOES : ENTRY_ELSEWHERE;
 }
 
@@ -112,7 +135,8 @@ uint32_t cfg_first_inside(const cfg_view *v, const cfg_table *t, bool *own)
         bool ok;
         uint64_t target = cfg_read_target(v->work->image, t, i, &ok);
         if (!ok && i == 0) break;
-        if (!ok || kind_of(v, t, target, false) == ENTRY_ELSEWHERE) continue;
+        const entry_kind kind = ok ? kind_of(v, t, target, false) : ENTRY_ELSEWHERE;
+        if (kind == ENTRY_ELSEWHERE || kind == ENTRY_DOUBTFUL) continue;
         const uint32_t near = cfg_proc_near(v->work, target);
         *own = near == v->proc || (near != CFG_NONE && was_taken_from(v, &v->work->procs.items[near]));
         return i;
@@ -157,7 +181,7 @@ static bool take_entry(cfg_view *v, cfg_table *t, bool firm, bool *inner, entry_
     *why = ok ? kind_of(v, t, target, firm) : ENTRY_ELSEWHERE;
     if (*why == ENTRY_HOLE) return true;
     if (*why != ENTRY_GOES) return false;
-    bool entry = *cfg_mark(w, target) & MARK_ENTRY;
+    bool entry = *cfg_mark(w, target) & MARK_ENTRY && !begins_piece(v, t, target);
     if (t->count == 0 && entry && t->kind == CFG_TABLE_ABSOLUTE && !firm) {
         *why = ENTRY_ELSEWHERE;
         return false;

@@ -20,7 +20,8 @@ program needs; what it does is held to the original's behaviour and, where that 
   slots         a jump to one of several pieces of code of one size, by a mask, a comparison, or nothing that says
   twice         a jump table that the load and the addition name by themselves, as code has it that is not optimised
   short-calls   jumps over procedures that call the kernel hold bytes that would load its call's number
-  cold-labels   a jump table's first entries lead elsewhere than to the part of a procedure that reads it
+  cold-labels   a jump table's first entries lead elsewhere than to the part of a procedure that reads it, others to
+                where an unwind entry begins, as that of a procedure would
   large         procedures, labels and words are named by their distance from a table (-mcmodel=large)
 """
 
@@ -514,17 +515,50 @@ run:
 .Lnot: not %ecx
     jmp .Lnext
     .cfi_endproc
+    .balign 16
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    .cfi_offset 3, -16
+.Lodd: lea 5(%rcx,%rcx), %ecx
+    dispatch
+    .cfi_endproc
     .section .rodata
     .balign 8
-table: .quad .Lmore, .Ltimes, .Lend, .Lless, .Lxor, .Lnot
+table: .quad .Lmore, .Ltimes, .Lend, .Lless, .Lxor, .Lnot, .Lodd
+    .text
+    .globl leaf
+    .type leaf,@function
+leaf:
+    .cfi_startproc
+    mov %edi, %r11d
+.Lagain: mov %r11d, %eax
+    and $7, %eax
+    shr $3, %r11d
+    jmp *leaves(,%rax,8)
+.Lleaf: lea (%rsi,%r11), %eax
+    ret
+.Lhere: add $9, %esi
+    jmp .Lagain
+    .cfi_endproc
+    .size leaf, .-leaf
+    .section .text.unlikely,"ax",@progbits
+    .balign 16
+    .cfi_startproc
+.Lthere: imul $3, %esi, %esi
+    jmp .Lagain
+    .cfi_endproc
+    .section .rodata
+    .balign 8
+leaves: .quad .Lleaf, .Lhere, .Lthere, .Lhere, .Lthere, .Lhere, .Lthere, .Lhere
     .text
 )");
+int leaf(unsigned what, int from);
 int main(void)
 {
     for (unsigned i = 1; i < 3000; i++) {
         unsigned char what[8] = {2, 2, 2, 2, 2, 2, 2, 2};
-        for (unsigned n = i, k = 0; n; n /= 6) what[k++] = n % 6;
-        printf("%d\n", run(what));
+        for (unsigned n = i, k = 0; n; n /= 7) what[k++] = n % 7;
+        printf("%d %d\n", run(what), leaf(i, 5));
     }
     printf("%d\n", run(NULL));
     return 0;
