@@ -89,6 +89,15 @@ void cfg_wait_for(cfg_work *w, uint32_t callee, cfg_wait wait)
     cfg_keep(w, &w->waits, wait);
 }
 
+void cfg_wait_for_piece(cfg_work *w, uint64_t from, uint64_t to)
+{
+    const uint32_t proc = cfg_proc_near(w, from), piece = cfg_proc_near(w, to);
+    if (proc == CFG_NONE || piece == CFG_NONE || proc == piece) return;
+    const uint32_t last = w->procs.items[piece].waits; /* tables are read again, and have many entries */
+    if (last != CFG_NONE && w->waits.items[last].proc == proc && !w->waits.items[last].site) return;
+    cfg_wait_for(w, piece, (cfg_wait){.proc = proc});
+}
+
 /* --- making them --- */
 
 uint32_t cfg_procs_add(cfg_work *w, uint64_t addr, uint64_t end, const char *name, uint8_t source, uint16_t flags)

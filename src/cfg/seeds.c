@@ -169,7 +169,10 @@ void cfg_seed_landing_pads(cfg_work *w)
         uint64_t last = 0;
         for (size_t k = 0; k < l.count; k++) {
             uint64_t pad = l.sites[k].landing_pad;
-            if (pad && pad != last && cfg_mark(w, pad)) cfg_enter(w, pad, CFG_BLOCK_LANDING);
+            if (pad && pad != last && cfg_mark(w, pad)) {
+                cfg_enter(w, pad, CFG_BLOCK_LANDING);
+                cfg_wait_for_piece(w, r[i].addr, pad);
+            }
             last = pad;
         }
     }

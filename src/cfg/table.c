@@ -531,6 +531,16 @@ static bool is_by_hand(cfg_view *v, const form *f)
     return f->unusual || (f->index < 64 && single_def(v, f->index, f->load, &d, &s) && s.sem == SEM_SCAN);
 }
 
+/* A procedure returns when a piece does that its table leads to. */
+static void wait_for_entries(cfg_view *v, const cfg_table *t)
+{
+    bool ok;
+    for (uint32_t i = 0; i < t->count; i++) {
+        const uint64_t target = cfg_read_target(v->work->image, t, i, &ok);
+        if (ok && cfg_mark(v->work, target)) cfg_wait_for_piece(v->work, t->jump, target);
+    }
+}
+
 static void keep_table(cfg_view *v, cfg_indirect *i, const cfg_table *t, bool may_be_label)
 {
     cfg_work *w = v->work;
@@ -541,6 +551,7 @@ static void keep_table(cfg_view *v, cfg_indirect *i, const cfg_table *t, bool ma
     }
     if (w->failed) return;
     w->tables.items[number] = *t;
+    wait_for_entries(v, t);
     i->spare = i->table = number;
     i->way = may_be_label && w->procs.items[v->proc].taken_inside ? WAY_GOTO : WAY_TABLE;
     i->leaves = false;

@@ -282,6 +282,9 @@ uint32_t cfg_procs_add(cfg_work *w, uint64_t addr, uint64_t end, const char *nam
 void cfg_procs_settle(cfg_work *w);
 void cfg_procs_drop(cfg_work *w); /* takes those that are absent off the list */
 void cfg_wait_for(cfg_work *w, uint32_t callee, cfg_wait wait);
+/* The procedure at `from` returns when that at `to` does, which control reaches otherwise than by a call or a branch.
+ */
+void cfg_wait_for_piece(cfg_work *w, uint64_t from, uint64_t to);
 void cfg_returns(cfg_work *w, uint32_t proc);
 static inline bool cfg_inside(const cfg_draft *p, uint64_t addr) { return addr >= p->addr && addr < p->end; }
 void cfg_blame(cfg_work *w, uint32_t proc, const char *reason);

@@ -16,6 +16,7 @@ program needs; what it does is held to the original's behaviour and, where that 
   appended      a program reads what was appended to its file, from the end, by its offset, and behind the section headers
   skipped       a handler has the program go on behind an instruction that only traps
   adjacent      a procedure ends with a call of the one behind it
+  pieces        a procedure returns in pieces alone that exceptions land in, or a table leads to
   labels        a jump goes to an entry of a table or to a label itself
   slots         a jump to one of several pieces of code of one size, by a mask, a comparison, or nothing that says
   twice         a jump table that the load and the addition name by themselves, as code has it that is not optimised
@@ -565,6 +566,99 @@ int main(void)
 }
 """
 
+# What returns does so in pieces of its own: where an exception lands, and where a table leads.
+PIECES = r"""
+#include <cstdio>
+extern "C" { void catcher(int); int chooser(unsigned); [[noreturn]] void thrower(int n) { throw n; } }
+asm(R"(
+    .text
+    .globl catcher
+    .type catcher,@function
+catcher:
+    .cfi_startproc
+    .cfi_personality 0x9b,DW.ref.__gxx_personality_v0
+    .cfi_lsda 0x1b,catcher_table
+    push %rbx
+    .cfi_def_cfa_offset 16
+    .cfi_offset 3, -16
+catcher_call:
+    call thrower@PLT
+catcher_behind:
+    .cfi_endproc
+    .size catcher, .-catcher
+    .balign 16
+    .type catcher_part,@function
+catcher_part:
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    .cfi_offset 3, -16
+    mov %rax, %rdi
+    call __cxa_begin_catch@PLT
+    call __cxa_end_catch@PLT
+    pop %rbx
+    .cfi_def_cfa_offset 8
+    ret
+    .cfi_endproc
+    .size catcher_part, .-catcher_part
+    .section .gcc_except_table,"a",@progbits
+    .p2align 2
+catcher_table:
+    .byte 0x1b
+1:  .long catcher - 1b
+    .byte 0x9b
+    .uleb128 4f - 3f
+3:  .byte 1
+    .uleb128 6f - 5f
+5:  .uleb128 catcher_call - catcher, catcher_behind - catcher_call, catcher_part - catcher, 1
+6:  .byte 1, 0
+    .p2align 2
+    .long 0
+4:  .text
+    .globl chooser
+    .type chooser,@function
+chooser:
+    .cfi_startproc
+    push %rbx
+    .cfi_def_cfa_offset 16
+    .cfi_offset 3, -16
+    mov %edi, %ebx
+.Lcut: cmp $2, %ebx
+    jbe .Lchoose
+    shr $1, %ebx
+    jmp .Lcut
+.Lchoose: lea ways(%rip), %rdx
+    movslq (%rdx,%rbx,4), %rax
+    add %rdx, %rax
+    jmp *%rax
+    .cfi_endproc
+    .size chooser, .-chooser
+    .balign 16
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    .cfi_offset 3, -16
+.Ltwice: lea 7(%rbx,%rbx), %eax
+    pop %rbx
+    .cfi_def_cfa_offset 8
+    ret
+    .cfi_endproc
+    .section .rodata
+    .balign 4
+ways: .long .Ltwice - ways, .Ltwice - ways, .Ltwice - ways
+    .weak DW.ref.__gxx_personality_v0
+    .section .data.rel.local.DW.ref.__gxx_personality_v0,"awG",@progbits,DW.ref.__gxx_personality_v0,comdat
+    .p2align 3
+    .type DW.ref.__gxx_personality_v0,@object
+    .size DW.ref.__gxx_personality_v0, 8
+DW.ref.__gxx_personality_v0: .quad __gxx_personality_v0
+    .text
+)");
+int main()
+{
+    catcher(3);
+    std::printf("%d\n", chooser(77));
+}
+"""
+
 # As glibc's printf dispatches: to an entry of a table, which several places read, or to a label itself.
 LABELS = r"""
 #include <stdio.h>
@@ -973,6 +1067,14 @@ class Test:
         if any(p["status"] != "moved" for p in self.both().values()):
             raise Failed("something was left alone")
 
+    def pieces(self):
+        self.folder("pieces", program_dot_cc=PIECES)
+        self.build("g++ -O1", "program.cc", "-o", "program")
+        self.both()
+        said = driver.run([self.inlay, "info", "--blocks", "--proc", "main", "program"], LIMIT, cwd=self.here).stdout.decode()
+        if said.count("returned") != 3 or "no return" in said:
+            raise Failed("a call in main is taken not to return", said)
+
     def labels(self):
         self.folder("labels", program_dot_c=LABELS)
         self.build("gcc -O1 -fPIE -pie", "program.c", "-o", "program")
@@ -1044,7 +1146,7 @@ def main():
             return 0
         test = Test(options, results)
         for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "aligned", "holes", "options", "packed", "changed",
-                     "appended", "skipped", "adjacent", "cold-labels", "labels", "short-calls", "slots", "twice",
+                     "appended", "skipped", "adjacent", "cold-labels", "pieces", "labels", "short-calls", "slots", "twice",
                      "large"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
