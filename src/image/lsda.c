@@ -4,7 +4,10 @@
  *     encoding of LPStart, LPStart           where landing pads count from; omitted: the range's start
  *     encoding of types, offset of their end
  *     encoding of call sites, their size     then the sites, the actions, the types (backwards)
- */
+ *
+ * Where clang puts a procedure in pieces (-fbasic-block-sections, -fsplit-machine-functions) each has a table, with
+ * LPStart. They stand one behind the other in front of the actions, which they share, and the size of each reaches up
+ * to these: who looks a call up stops when he has found it. So a table ends where such another one begins. */
 #include "image/file.h"
 
 #include <stdlib.h>
@@ -29,6 +32,25 @@ static bool read_header(image_cursor *c, uint64_t start, image_lsda *out, uint64
     return true;
 }
 
+static bool is_header_of_next(image_cursor c, size_t skip, const image_lsda *l)
+{
+    image_lsda next = {0};
+    uint64_t size;
+    if (skip >= (size_t)(c.end - c.at)) return false;
+    c.at += skip;
+    c.addr += skip;
+    return read_header(&c, 0, &next, &size) && next.lpstart_encoding == l->lpstart_encoding &&
+           next.lpstart == l->lpstart && next.ttype == l->ttype && next.actions_at == l->actions_at;
+}
+
+/* Does the next piece's table begin there, aligned or not? */
+static bool is_behind_sites(image_cursor c, const image_lsda *l)
+{
+    enum { ALIGNED = 4 };
+    if (l->lpstart_encoding == IMAGE_PE_OMIT) return false;
+    return is_header_of_next(c, 0, l) || is_header_of_next(c, -c.addr & (ALIGNED - 1), l);
+}
+
 static bool add_site(image_lsda *out, image_call_site site)
 {
     if (out->count == out->capacity &&
@@ -49,7 +71,7 @@ bool image_lsda_read(image *im, uint64_t addr, uint64_t start, image_lsda *out)
     image_cursor c = {bytes, bytes + have, addr};
     if (!read_header(&c, start, out, &size)) return false;
     c.end = c.at + size;
-    while (c.at < c.end) {
+    while (c.at < c.end && !is_behind_sites((image_cursor){c.at, bytes + have, c.addr}, out)) {
         image_call_site s;
         uint64_t from, pad;
         if (!image_take_format(&c, out->site_encoding, &from) ||

@@ -17,6 +17,7 @@ program needs; what it does is held to the original's behaviour and, where that 
   skipped       a handler has the program go on behind an instruction that only traps
   adjacent      a procedure ends with a call of the one behind it
   pieces        a procedure returns in pieces alone that exceptions land in, or a table leads to
+  sections      each block is in a section of its own (-fbasic-block-sections), with an exception table in front of the next
   labels        a jump goes to an entry of a table or to a label itself
   slots         a jump to one of several pieces of code of one size, by a mask, a comparison, or nothing that says
   twice         a jump table that the load and the addition name by themselves, as code has it that is not optimised
@@ -659,6 +660,46 @@ int main()
 }
 """
 
+# Of which clang puts each block in a section of its own, with an exception table.
+SECTIONS = r"""
+#include <cstdio>
+#include <stdexcept>
+struct Says {
+    int n;
+    ~Says() { std::printf("ends %d\n", n); }
+};
+__attribute__((noinline)) void thrower(int n)
+{
+    if (n % 4 == 1) throw n;
+    if (n % 4 == 2) throw std::runtime_error("two");
+    if (n % 4 == 3) throw 1.5;
+}
+__attribute__((noinline)) int caught(int n)
+{
+    Says says{n};
+    try {
+        thrower(n);
+        Says also{-n};
+        thrower(n + 1);
+    } catch (int i) {
+        return i;
+    } catch (const std::exception &e) {
+        std::puts(e.what());
+    }
+    return -1;
+}
+int main()
+{
+    for (int i = 0; i < 8; i++) {
+        try {
+            std::printf("%d\n", caught(i));
+        } catch (double d) {
+            std::printf("%g\n", d);
+        }
+    }
+}
+"""
+
 # As glibc's printf dispatches: to an entry of a table, which several places read, or to a label itself.
 LABELS = r"""
 #include <stdio.h>
@@ -1075,6 +1116,14 @@ class Test:
         if said.count("returned") != 3 or "no return" in said:
             raise Failed("a call in main is taken not to return", said)
 
+    def sections(self):
+        self.folder("sections", program_dot_cc=SECTIONS)
+        for level in "-O0", "-O2":
+            self.build(f"clang++ {level} -fbasic-block-sections=all", "program.cc", "-o", "program")
+            stayed = {name: p for name, p in self.both().items() if p["status"] != "moved"}
+            if stayed:
+                raise Failed(f"{level}: {stayed}")
+
     def labels(self):
         self.folder("labels", program_dot_c=LABELS)
         self.build("gcc -O1 -fPIE -pie", "program.c", "-o", "program")
@@ -1146,7 +1195,7 @@ def main():
             return 0
         test = Test(options, results)
         for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "aligned", "holes", "options", "packed", "changed",
-                     "appended", "skipped", "adjacent", "cold-labels", "pieces", "labels", "short-calls", "slots", "twice",
+                     "appended", "skipped", "adjacent", "cold-labels", "pieces", "sections", "labels", "short-calls", "slots", "twice",
                      "large"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
