@@ -90,13 +90,25 @@ static int by_addr(const void *a, const void *b)
     return x->fde < y->fde ? -1 : x->fde > y->fde;
 }
 
-static void sort_ranges(image_range_list *v)
+/* Is it the one that unwinders find, who go by the search table? */
+static bool is_found(const image_search *table, const image_unwind_range *range)
+{
+    uint64_t record, begin, behind;
+    return table && image_search_find(table, range->addr, &record, &begin, &behind) && begin == range->addr &&
+           record == range->fde;
+}
+
+/* Of those that begin at one address one is kept: that of the search table, if any. BOLT leaves the entries there that
+ * a procedure had before it changed it. */
+static void sort_ranges(image_range_list *v, const image_search *table)
 {
     size_t kept = 0;
     if (v->count == 0) return;
     qsort(v->items, v->count, sizeof *v->items, by_addr);
-    for (size_t i = 1; i < v->count; i++)
+    for (size_t i = 1; i < v->count; i++) {
         if (v->items[i].addr != v->items[kept].addr) v->items[++kept] = v->items[i];
+        else if (is_found(table, &v->items[i])) v->items[kept] = v->items[i];
+    }
     v->count = kept + 1;
 }
 
@@ -110,7 +122,7 @@ static void read_rest(reader *r, image_search *h)
         if ((known && known->addr == range.addr) || !image_executable(r->im, range.addr, &end)) continue;
         if (!inl_vec_push(&r->im->unread, range)) break;
     }
-    sort_ranges(&r->im->unread);
+    sort_ranges(&r->im->unread, NULL);
 }
 
 size_t image_unwind_unread(image *im, const image_unwind_range **out)
@@ -130,10 +142,11 @@ size_t image_unwind_ranges(image *im, const image_unwind_range **out)
     if (!im->has_unwind) {
         im->has_unwind = true;
         reader r = {.im = im};
-        image_search h;
+        image_search h = {0};
         Elf64_Shdr s;
         const uint8_t *bytes;
         bool searchable = read_search_header(&r, &h);
+        const image_search table = h;
         bool has_section = image_view_find(&im->view, SHT_NULL, ".eh_frame", &s) && s.sh_type != SHT_NOBITS &&
                            s.sh_flags & SHF_ALLOC;
         if (has_section) {
@@ -145,7 +158,7 @@ size_t image_unwind_ranges(image *im, const image_unwind_range **out)
         }
         read_section(&r, !has_section);
         if (searchable && im->unwind.count < h.count) read_table(&r, &h);
-        sort_ranges(&im->unwind);
+        sort_ranges(&im->unwind, searchable ? &table : NULL);
     }
     *out = im->unwind.items;
     return im->unwind.count;

@@ -18,6 +18,7 @@ program needs; what it does is held to the original's behaviour and, where that 
   adjacent      a procedure ends with a call of the one behind it
   pieces        a procedure returns in pieces alone that exceptions land in, or a table leads to
   sections      each block is in a section of its own (-fbasic-block-sections), with an exception table in front of the next
+  stale         two unwind entries describe one procedure, of which unwinders find the shorter (BOLT leaves such)
   labels        a jump goes to an entry of a table or to a label itself
   slots         a jump to one of several pieces of code of one size, by a mask, a comparison, or nothing that says
   twice         a jump table that the load and the addition name by themselves, as code has it that is not optimised
@@ -700,6 +701,41 @@ int main()
 }
 """
 
+# Of two unwind entries of one procedure only that counts which the search table names.
+STALE = r"""
+#include <cstdio>
+extern "C" {
+__attribute__((noinline)) void thrower(int n) { throw n; }
+__attribute__((noinline)) int catcher(int n)
+{
+    try {
+        thrower(n);
+    } catch (int i) {
+        return i + 1;
+    }
+    return 0;
+}
+__attribute__((noinline)) int decoy(int n) /* longer, and catches nothing else */
+{
+    int sum = 0;
+    try {
+        for (int i = 0; i < n; i++) {
+            std::printf("%d %d %d\n", i, sum, n);
+            thrower(sum += i * i + n);
+            std::puts("that was all");
+        }
+    } catch (const char *s) {
+        std::puts(s);
+    }
+    return sum;
+}
+}
+int main(int argc, char **)
+{
+    for (int i = 0; i < 5; i++) std::printf("%d\n", argc > 1 ? decoy(i) : catcher(i));
+}
+"""
+
 # As glibc's printf dispatches: to an entry of a table, which several places read, or to a label itself.
 LABELS = r"""
 #include <stdio.h>
@@ -1124,6 +1160,22 @@ class Test:
             if stayed:
                 raise Failed(f"{level}: {stayed}")
 
+    def stale(self):
+        self.folder("stale", program_dot_cc=STALE)
+        self.build("g++ -O1", "program.cc", "-o", "program")
+        names = driver.run(["nm", "program"], LIMIT, cwd=self.here).stdout.decode()
+        catcher, decoy = (int(re.search(rf"(\w+) T {name}\n", names)[1], 16) for name in ("catcher", "decoy"))
+        frames = driver.run(["readelf", "-W", "-S", "--debug-dump=frames", "program"], LIMIT, cwd=self.here).stdout.decode()
+        begins = int(re.search(r" \.eh_frame +\w+ +\w+ (\w+)", frames)[1], 16)
+        entry = int(re.search(rf"(\w+) \w+ \w+ FDE cie=\w+ pc={decoy:016x}", frames)[1], 16)
+        with open(f"{self.here}/program", "r+b") as f:
+            f.seek(begins + entry + 8)
+            (at,) = struct.unpack("<i", f.read(4))
+            f.seek(begins + entry + 8)
+            f.write(struct.pack("<i", at + catcher - decoy))
+        if self.both()["catcher"]["status"] != "moved":
+            raise Failed("left alone")
+
     def labels(self):
         self.folder("labels", program_dot_c=LABELS)
         self.build("gcc -O1 -fPIE -pie", "program.c", "-o", "program")
@@ -1195,7 +1247,7 @@ def main():
             return 0
         test = Test(options, results)
         for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "aligned", "holes", "options", "packed", "changed",
-                     "appended", "skipped", "adjacent", "cold-labels", "pieces", "sections", "labels", "short-calls", "slots", "twice",
+                     "appended", "skipped", "adjacent", "cold-labels", "pieces", "sections", "stale", "labels", "short-calls", "slots", "twice",
                      "large"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
