@@ -67,7 +67,7 @@ uint64_t moved_shift(assumed_addr low)
 {
     for (size_t k = 0; k < moved_now.image_count; k++) {
         const moved_image *i = &moved_now.images[k];
-        if (i->text_size && i->low + i->to_assumed == low.at) return -i->to_assumed;
+        if (i->is_rewritten && i->low + i->to_assumed == low.at) return -i->to_assumed;
     }
     return 0;
 }
@@ -76,7 +76,7 @@ bool moved_others(size_t k, moved_mapped *out)
 {
     if (k >= moved_now.image_count) return false;
     const moved_image *i = &moved_now.images[k];
-    bool other = i->phdr && (!i->text_size || moved_is_live()) && i->name && i->name[0];
+    bool other = i->phdr && (!i->is_rewritten || moved_is_live()) && i->name && i->name[0];
     *out = (moved_mapped){other ? i->name : NULL, i->low, i->high, i->bias};
     return true;
 }
@@ -117,6 +117,7 @@ static void adopt_links(moved_image *i, const void *at)
     if (links.set && links.set != moved_handoff_data.data->id)
         run_say("%s was rewritten with another program, what it counts is wrong; rewrite both together (--lib)",
                 i->name);
+    i->is_rewritten = true;
     i->text = i->bias + links.text;
     i->text_size = links.text_size;
     if (links.map) i->map = moved_is_live() ? (const void *)(i->bias + links.map) : map_at(i, i->bias + links.map);

@@ -48,13 +48,14 @@ typedef struct moved_image {
     uint64_t low, high;       /* real addresses, moved code included */
     uint64_t bias;            /* real - link */
     uint64_t to_assumed;      /* assumed - real */
-    uint64_t text, text_size; /* moved code; 0, 0: not rewritten */
+    uint64_t text, text_size; /* moved code; a size of 0: there is none */
     const move_carried_map *map;
     uint64_t map_base; /* real address that the map's old offsets count from */
     const void *phdr;
     unsigned phnum; /* 0: it has been unmapped, though the linker has not said so yet */
     const char *name;
-    bool is_new; /* its system calls have not been looked at */
+    bool is_rewritten; /* perhaps without moved code */
+    bool is_new;       /* its system calls have not been looked at */
     bool is_there, is_unlisted;
 } moved_image;
 void moved_images_find(void);

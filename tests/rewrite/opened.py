@@ -6,6 +6,7 @@
   counts     of rewritten plugins: what the JIT counts, also when they are closed and opened again
   faults     a handler sees the original address in a plugin's moved code
   ends       a plugin that is not rewritten ends the process by a system call of its own: there is a report
+  unchanged  a library into which nothing was put is known by its one name, and the tool is told where it lies
   alone      a library by itself: with `null`, for any program; with a tool, refused with what to do instead
   named      patterns that name files, libraries of the system, nothing; without --with-libs
   python     extension modules
@@ -82,6 +83,24 @@ int main(int argc, char **argv)
         if (i & 1) dlclose(lib);
     }
     return 0;
+}
+"""
+# Which images have the C library's fork, and whether it lies there.
+FINDS = r"""
+#include <inlay.h>
+static void report(int status, void *arg)
+{
+    uint8_t byte;
+    for (inlay_image *i = inlay_image_first(); i; i = inlay_image_next(i)) {
+        uint64_t at = inlay_image_is_main(i) ? 0 : inlay_proc_address(inlay_image_proc_named(i, "fork"));
+        if (at) fprintf(inlay_out(), "%s %zu\n", inlay_image_name(i), inlay_memory_read(&byte, inlay_address_real(at), 1));
+    }
+}
+int main(int argc, char **argv)
+{
+    inlay_init(&argc, &argv, "finds fork");
+    inlay_on_exit(report, NULL);
+    return inlay_start();
 }
 """
 PYTHON = """import _json, json, _heapq, _bisect, heapq
@@ -165,6 +184,15 @@ class Test:
         self.compare(native, self.run([f"{libs}/program", "ends", *self.plugins], INLAY_OUT="result"))
         self.report()
 
+    def unchanged(self):
+        self.write("finds.c", FINDS)
+        self.must([self.inlay, "cc", "-w", "finds.c", "-o", "finds"])
+        libs = self.rewrite(f"{self.root}/finds", self.program)
+        done = self.run([f"{libs}/program", "works"], INLAY_OUT="result")
+        found = self.report()
+        if done.status or found != "libc.so.6 1\n":
+            raise Failed(f"found {found!r}: {done}")
+
     def alone(self):
         out = f"{self.root}/alone.so"
         driver.rewrite(self.inlay, ["null", self.plugins[0], "-o", out], LIMIT)
@@ -227,7 +255,7 @@ def main():
             results.skip("all", "there is no gcc")
             return 0
         test = Test(options, results)
-        for name in ("counts", "faults", "ends", "alone", "named", "python", "perl"):
+        for name in ("counts", "faults", "ends", "unchanged", "alone", "named", "python", "perl"):
             results.check(name, getattr(test, name))
     return results.status
 
