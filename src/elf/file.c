@@ -1,6 +1,7 @@
 /* Writing the new file: under a temporary name in the folder of the output, which takes the output's name
- * when it is complete. Whatever goes wrong, the input is untouched and no partial file stays. Set-ID bits are not
- * taken over, with a notice: the file is another owner's, perhaps, and carries code that the original does not.
+ * when it is complete. Whatever goes wrong, the input is untouched and no partial file stays. Set-ID bits and the
+ * file's capabilities are not taken over, with a notice: the file is another owner's, perhaps, and carries code that
+ * the original does not.
  *
  * A process that exceeds its limit of file size gets SIGXFSZ, which ends it; blocked meanwhile and taken
  * back, it leaves the call with EFBIG, an error as others.
@@ -12,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -184,6 +186,9 @@ inl_status elf_write_file(elf_writer *w, const char *path, inl_error *e)
     if (in.st_mode & (S_ISUID | S_ISGID))
         elf_notice(w, "not set-user-ID or set-group-ID as the original is: it runs with the rights of whoever "
                       "starts it");
+    if (getxattr(image_path(w->im), "security.capability", NULL, 0) > 0)
+        elf_notice(
+            w, "without the capabilities that the original has (getcap): it runs with the rights of whoever starts it");
     int cause = write_temporary(w, fd, in.st_mode & 0777);
     if (!cause && rename(name, path) != 0) cause = errno;
     if (cause) unlink(name);

@@ -6,7 +6,7 @@
   forms      a C++ program with every kind of exception (unwinding.cc), compiled and linked in many ways,
              stripped, without section headers, with data behind its end: null and bbcount leave its output
   names      gdb's backtrace through moved code names the original procedures
-  set-ID     bits that are not taken over are told of
+  set-ID     bits and capabilities that are not taken over are told of
   layout     segments, program headers, notes and data of the new file are what loaders expect
   symbols    dynamic symbols name new code where all that takes the address does, else the old
   libraries  a program and its library, rewritten together, throw across each other
@@ -195,7 +195,7 @@ class Test:
             raise Failed("data behind the end have moved")
 
     def set_id(self):
-        """Set-ID bits are left out, and that is said; it is not said of other files."""
+        """Set-ID bits and capabilities are left out, and that is said; it is not said of other files."""
         program, out = f"{self.root}/set-id", f"{self.root}/set-id.null"
         shutil.copy(f"{self.root}/pie", program)
         for mode, expected in ((0o4755, True), (0o2755, True), (0o755, False)):
@@ -203,6 +203,16 @@ class Test:
             done = run([self.inlay, "rewrite", "null", program, "-o", out])
             if done.returncode or ("set-user-ID" in done.stderr) != expected or os.stat(out).st_mode & 0o7777 != 0o755:
                 raise Failed(f"mode {mode:o}: status {done.returncode}, {os.stat(out).st_mode:o}, said {done.stderr}")
+        if "getcap" in done.stderr:
+            raise Failed(f"of a file without capabilities: {done.stderr}")
+        try:  # cap_net_raw, revision 2
+            os.setxattr(program, "security.capability", bytes.fromhex("0100000200200000") + bytes(12))
+        except OSError as e:
+            return f"files cannot be given capabilities here: {e}"
+        done = run([self.inlay, "rewrite", "null", program, "-o", out])
+        if done.returncode or "getcap" not in done.stderr or "security.capability" in os.listxattr(out):
+            raise Failed(f"capabilities: status {done.returncode}, {os.listxattr(out)}, said {done.stderr}")
+        return None
 
     def rust(self):
         source, program = f"{self.root}/panics.rs", f"{self.root}/panics"
