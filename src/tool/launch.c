@@ -11,7 +11,7 @@
  *       <--------- its pid -------------
  *       prctl(PR_SET_PTRACER)
  *       ---------- go ----------------->  PTRACE_SEIZE
- *       <--------- 0 or errno ----------
+ *       <--------- 0 or errno ----------    (negative: of reading and writing memory)
  *       execve                            wait for the exec stop, inject, end
  *
  * With --engine=live the helper becomes the instrumentor (attacher.c), and is gone when the program runs.
@@ -37,6 +37,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,6 +140,18 @@ static void raise_limits(void)
     }
 }
 
+/* 0, or the error with which the launcher's memory cannot be read or written: filters of system calls may deny that and
+ * not ptrace. A word that nobody looks at, and that both have at one address. */
+static int32_t memory_error(pid_t target)
+{
+    static uint64_t word;
+    uint64_t copy;
+    struct iovec here = {&copy, sizeof copy}, there = {&word, sizeof word};
+    bool can = process_vm_readv(target, &here, 1, &there, 1, 0) == sizeof copy &&
+               process_vm_writev(target, &here, 1, &there, 1, 0) == sizeof copy;
+    return can ? 0 : errno;
+}
+
 static void helper_main(pid_t target, const helper_pipes *p, char **argv)
 {
     sigset_t all;
@@ -151,8 +164,9 @@ static void helper_main(pid_t target, const helper_pipes *p, char **argv)
     if (write(p->to_launcher[1], &word, sizeof word) != sizeof word ||
         read(p->to_helper[0], &word, sizeof word) != sizeof word)
         _exit(1);
-    long options = PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD;
-    word = ptrace(PTRACE_SEIZE, target, 0, options) == 0 ? 0 : errno;
+    int32_t memory = memory_error(target);
+    long options = PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD | (memory ? 0 : PTRACE_O_EXITKILL);
+    word = ptrace(PTRACE_SEIZE, target, 0, options) == 0 ? -memory : errno;
     bool told = write(p->to_launcher[1], &word, sizeof word) == sizeof word;
     close(p->to_launcher[1]);
     close(p->to_helper[0]);
@@ -179,7 +193,7 @@ static void reap(pid_t helper)
     while (waitpid(helper, NULL, __WALL) < 0 && errno == EINTR) {}
 }
 
-/* 0, or the error for which there is no tracing. */
+/* 0, or the error for which there is no tracing; negative: no access to memory. */
 static int arrange_tracing(char **argv)
 {
     helper_pipes p;
@@ -225,9 +239,10 @@ static const char *without_tracing(int error)
 {
     static char why[200];
     const char *what = "ptrace is not possible here";
+    if (error < 0) what = "the memory of other processes cannot be read and written here (process_vm_readv, _writev)";
     if (error == EAGAIN || error == ENOMEM) what = "no process can be made that would put the tool in; see ulimit -u";
     if (error == EMFILE || error == ENFILE) what = "no file descriptor is left to put the tool in by; see ulimit -n";
-    snprintf(why, sizeof why, "%s (%s)", what, strerror(error));
+    snprintf(why, sizeof why, "%s (%s)", what, strerror(abs(error)));
     return why;
 }
 

@@ -24,14 +24,23 @@ from run import LIMIT, READS, Conversation, call_of, state_of  # noqa: E402
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 DOES_NOT_STOP = "does not stop: it waits for a device or a child of vfork, or its cgroup is frozen"
-# Whoever it executes is denied ptrace, as by Yama (ptrace_scope 1 for what is no child of his, 2, 3) or a container.
-DENIED = [sys.executable, "-c", """import ctypes, os, struct, sys
+FILTER = """import ctypes, os, struct, sys
 code = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *i) for i in (
-    (0x20, 0, 0, 0), (0x15, 0, 1, 101), (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000))))
+    (0x20, 0, 0, 0), (0x15, 0, 1, int(sys.argv[1])), (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000))))
 program = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", 4, ctypes.addressof(code)))
 c = ctypes.CDLL(None)
 if c.prctl(38, 1, 0, 0, 0) or c.prctl(22, 2, program, 0, 0): sys.exit(77)
-os.execv(sys.argv[1], sys.argv[1:])"""]
+os.execv(sys.argv[2], sys.argv[2:])"""
+
+
+def without(call):
+    """Whoever it executes is denied this call."""
+    return [sys.executable, "-c", FILTER, str(call)]
+
+
+# As by Yama (ptrace_scope 1 for what is no child of his, 2, 3) or a container.
+DENIED = without(101)
+PROCESS_VM = (310, 311)
 # Whoever it executes may open no file to write to it, by Landlock.
 SANDBOX = [sys.executable, "-c", """import ctypes, os, struct, sys
 c, rules = ctypes.CDLL(None), ctypes.create_string_buffer(struct.pack("<Q", 2))
@@ -328,6 +337,13 @@ class Rights:
         done = subprocess.run(run, capture_output=True, text=True, timeout=LIMIT, env=driver.ENVIRONMENT)
         if done.returncode != 1 or done.stdout or not re.fullmatch("inscount: ptrace is not possible here .*\n", done.stderr):
             raise driver.Failed(f"status {done.returncode}, {done.stdout}", done.stderr)
+        for call in PROCESS_VM:
+            for engine, status, text in (("jit", 0, "one\n"), ("live", 1, "")):
+                run = [*without(call), self.inlay, "run", f"--engine={engine}", "null", "--", "/bin/echo", "one"]
+                done = subprocess.run(run, capture_output=True, text=True, timeout=LIMIT, env=driver.ENVIRONMENT)
+                told = re.fullmatch(r"null: the memory of other processes cannot .*\n", done.stderr)
+                if done.returncode != status or done.stdout != text or not told:
+                    raise driver.Failed(f"{engine} without {call}: {done.returncode}, {done.stdout}", done.stderr)
 
     def frozen(self):
         """By its cgroup: no thread of it can be stopped, and nothing has been changed when it is let go on."""
