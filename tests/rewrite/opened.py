@@ -187,7 +187,7 @@ class Test:
     def unchanged(self):
         self.write("finds.c", FINDS)
         self.must([self.inlay, "cc", "-w", "finds.c", "-o", "finds"])
-        libs = self.rewrite(f"{self.root}/finds", self.program)
+        libs = self.rewrite(f"{self.root}/finds", self.program, options=["--image", "program"])
         done = self.run([f"{libs}/program", "works"], INLAY_OUT="result")
         found = self.report()
         if done.status or found != "libc.so.6 1\n":
