@@ -48,7 +48,7 @@ static void each_proc(inlay_proc *proc, void *arg)
 static void each_image(inlay_image *image, void *arg)
 {
     (void)arg;
-    text_code_in_image(&code, image);
+    if (inlay_image_wanted(image)) text_code_in_image(&code, image);
 }
 
 /* So many places of each procedure have code. */

@@ -17,7 +17,8 @@ extern "C" {
 #endif
 
 /* Code, when it is discovered. Only code that the --image and --proc filters want is handed to
- * procedure, block and instruction callbacks. */
+ * procedure, block and instruction callbacks. Images are shown all; what is inserted in one that is not wanted counts
+ * (inlay_image_wanted, inlay_proc_wanted). */
 void inlay_on_image_load(void (*f)(inlay_image *, void *arg), void *arg);
 void inlay_on_image_unload(void (*f)(inlay_image *, void *arg), void *arg);
 void inlay_on_proc(void (*f)(inlay_proc *, void *arg), void *arg); /* before its code first runs */

@@ -217,6 +217,19 @@ static void analyse_ahead(const attacher *a)
     free(images);
 }
 
+/* Those that --image leaves out are shown, too, and instrumented where the tool has inserted something in them. */
+static void show_images(attacher *a)
+{
+    for (int main = 1; main >= 0; main--)
+        for (module *m = module_first(run_here.modules); m; m = m->next) {
+            bool listed = is_listed(&a->r, m);
+            if (m->is_main != main || !is_taken(a, m) || (!listed && is_linker(a, m))) continue;
+            tool_client_image(m);
+            if (!listed && tool_image_has_insertions(tool_image_of(m)))
+                set_target(a, add_image(a, m), a->fresh && !has_run(a, m));
+        }
+}
+
 /* --- the whole --- */
 
 /* The arguments, as they were typed. */
@@ -442,6 +455,8 @@ void attacher_run(void)
     list_images(a);
     for (size_t k = 0; k < a->r.count; k++) set_target(a, &a->r.images[k], a->fresh && !has_run(a, a->r.images[k].m));
     analyse_ahead(a);
+    rewriter_prepare(&a->r);
+    show_images(a);
     rewriter_plan(&a->r);
     if (!a->fresh && !rewriter_needs_tool(&a->r))
         tool_fail(TOOL_EXIT_FAILED,

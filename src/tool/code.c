@@ -63,6 +63,14 @@ bool tool_code_has_any(const inlay_image *i)
     return c->replaced.count || (c->inserts.count && !c->touched);
 }
 
+bool tool_image_has_insertions(const inlay_image *i)
+{
+    if (i->code && (i->code->inserts.count || i->code->replaced.count)) return true;
+    for (size_t k = 0; i->made && k < i->proc_count; k++)
+        if (i->made[k] && (i->made[k]->entry || i->made[k]->exit)) return true;
+    return false;
+}
+
 void tool_code_reset(inlay_image *i)
 {
     tool_code *c = i->code;

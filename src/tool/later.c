@@ -162,21 +162,29 @@ static inl_status begin(later *l, inl_error *e)
 /* What walks, and nothing else of it. */
 static inl_status plan_walks(later *l, inl_error *e)
 {
-    inl_status s = begin(l, e);
-    if (s == INL_OK) s = finders_plan(&l->image, e);
+    inl_status s = finders_plan(&l->image, e);
     return s == INL_OK ? make_answer(l, e) : s;
+}
+
+/* An image that --image leaves out is shown as well, and planned where the tool has inserted something in it. */
+static bool is_shown(const later *l, bool *chosen)
+{
+    *chosen = is_wanted() && (!tool_filter_images() || tool_image_matches(l->image.path, l->image.name));
+    return *chosen || (is_wanted() && tool_now->callbacks[ON_IMAGE_LOAD]);
+}
+
+static inl_status show(const later *l, inl_error *e)
+{
+    if (!tool_image_of(l->image.m)) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    tool_client_image(l->image.m);
+    return INL_OK;
 }
 
 static inl_status plan(later *l, inl_error *e)
 {
-    rewriter_image *i = &l->image;
-    inl_status s = begin(l, e);
-    if (s != INL_OK) return s;
-    if (!tool_image_of(i->m)) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    l->r = (rewriter){.images = i, .count = 1, .counts_stay = true};
+    l->r = (rewriter){.images = &l->image, .count = 1, .counts_stay = true};
     rewriter_set_client(&l->r);
-    tool_client_image(i->m);
-    s = rewriter_plan_image(&l->r, i, e);
+    inl_status s = rewriter_plan_image(&l->r, &l->image, e);
     if (s == INL_OK && !run_counters_extend(tool_counters_count()))
         s = inl_fail(e, INL_ERR_NO_MEMORY, "there is no memory for its counters");
     return s == INL_OK ? make_answer(l, e) : s;
@@ -216,11 +224,14 @@ moved_later *tool_later_opened(run_thread *t, const moved_mapped *m)
     bool entered = tool_enter();
     tool_here.plans = true;
     inl_status s = find(&l, m, &e);
-    bool wanted = s == INL_OK && is_wanted() &&
-                  (!tool_filter_images() || tool_image_matches(l.image.path, l.image.name));
+    bool chosen = false, shown = s == INL_OK && is_shown(&l, &chosen);
     l.walks = s == INL_OK && may_walk() && finders_note_opened(&l.image);
-    if (wanted) s = plan(&l, &e);
-    else if (l.walks) s = plan_walks(&l, &e);
+    if (chosen || l.walks) s = begin(&l, &e);
+    if (s == INL_OK && shown) s = show(&l, &e);
+    bool planned = shown && s == INL_OK && (chosen || tool_image_has_insertions(tool_image_of(l.image.m)));
+    if (planned && !chosen && !l.walks) s = begin(&l, &e);
+    if (planned && s == INL_OK) s = plan(&l, &e);
+    else if (s == INL_OK && l.walks) s = plan_walks(&l, &e);
     if (s != INL_OK && (is_wanted() || l.walks)) give_up(&l, m, &e);
     end(&l);
     tool_here.plans = false;

@@ -183,7 +183,6 @@ inl_status mutator_put(mutatee *, inl_error *);
 mutated_image *mutator_image(mutatee *, inlay_image *);
 /* Reads what is inserted in all images into `wanted`. */
 inl_status mutator_read_wanted(mutatee *, inl_error *);
-bool mutator_has_something(const inlay_image *); /* that is inserted */
 
 /* By content: `contents` by procedure. */
 void mutator_read_contents(mutated_image *, uint64_t *contents);

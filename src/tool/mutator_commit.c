@@ -346,7 +346,7 @@ static bool is_to_be_analysed(const mutatee *m, const module *x, bool asked)
 {
     const inlay_image *i = x->user;
     if (i && i->code) return false;
-    if (i && mutator_has_something(i)) return asked;
+    if (i && tool_image_has_insertions(i)) return asked;
     return !asked && !m->has_tool && !x->is_vdso && (x->is_main || finders_are_in(&m->live, x, true));
 }
 

@@ -112,19 +112,11 @@ void mutator_read_contents(mutated_image *mi, uint64_t *contents)
     read_image(&n);
 }
 
-bool mutator_has_something(const inlay_image *i)
-{
-    if (i->code && (i->code->inserts.count || i->code->replaced.count)) return true;
-    for (size_t k = 0; i->made && k < i->proc_count; k++)
-        if (i->made[k] && (i->made[k]->entry || i->made[k]->exit)) return true;
-    return false;
-}
-
 inl_status mutator_read_wanted(mutatee *m, inl_error *e)
 {
     for (module *x = module_first(m->modules); x; x = x->next) {
         inlay_image *i = x->user;
-        if (!i || !mutator_has_something(i)) continue;
+        if (!i || !tool_image_has_insertions(i)) continue;
         mutated_image *mi = mutator_image(m, i);
         if (!mi) return inl_fail(e, INL_ERR_UNSUPPORTED, "%s cannot be analysed", i->path);
     }

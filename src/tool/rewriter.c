@@ -170,7 +170,7 @@ static bool wanted(void *arg, const cfg_program *p, uint32_t index)
     if (finders_is_one(r->now, proc->addr)) return true;
     for (uint32_t b = proc->first_block; b < proc->first_block + proc->block_count; b++)
         if (tool_address_wanted(p->blocks[b].addr + r->now->bias)) return true;
-    return false;
+    return is_touched(tool_image_of(r->now->m), p, index); /* by a callback of images, which are shown all the same */
 }
 
 /* What is hooked moves, whether anything is inserted or not. */
@@ -376,12 +376,15 @@ void rewriter_set_client(rewriter *r)
 
 /* In a process that runs, frames on its stacks come back into the middle of procedures: what follows from flows would
  * not be right there, nor what waits for the end. So counts stay where they are. */
-void rewriter_plan(rewriter *r)
+void rewriter_prepare(rewriter *r)
 {
     moved_watch_syscalls(rewriter_watches_syscalls());
     r->counts_stay = tool_now->options.attaching;
     rewriter_set_client(r);
-    for (size_t k = 0; k < r->count; k++) tool_client_image(r->images[k].m);
+}
+
+void rewriter_plan(rewriter *r)
+{
     tool_now->plans = true;
     if (!r->counts_stay) decide_sums(r);
     for (size_t k = 0; k < r->count; k++) make_plan(r, &r->images[k]);
@@ -430,6 +433,8 @@ void rewriter_run(void)
         r->images[k].target = &r->images[k].file.target;
     }
     analyse_ahead(r);
+    rewriter_prepare(r);
+    for (size_t k = 0; k < r->count; k++) tool_client_image(r->images[k].m);
     rewriter_plan(r);
     tool_ahead_end();
     if (r->made_folder) rewriter_make_folder(tool_now->options.with_libs);

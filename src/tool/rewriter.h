@@ -41,7 +41,9 @@ void rewriter_progress(void *arg, const char *stage, uint64_t done, uint64_t of)
 void rewriter_give_up(const rewriter *, const char *fmt, const char *what, const char *why) __attribute__((noreturn));
 void rewriter_give_up_for(const rewriter *, const char *fmt, const char *path, const inl_error *)
     __attribute__((noreturn));
-/* The images are opened and placed: the tool is shown them, what it inserts is planned and committed to the targets. */
+/* The images are opened and placed. Then the tool is shown them (tool_client_image), and what it inserts is planned and
+ * committed to the targets. */
+void rewriter_prepare(rewriter *);
 void rewriter_plan(rewriter *);
 /* The same in pieces: what the plans ask for (of all images; targets are set), and one image's plan. */
 void rewriter_set_client(rewriter *);

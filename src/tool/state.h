@@ -356,8 +356,9 @@ void tool_code_replace(weave_run *, const tool_cut *, const snippet *);
 void tool_code_replace_calls(weave_run *);
 inlay_proc *tool_code_proc(const weave_run *); /* of a view's run */
 void tool_code_forget(inlay_image *);
-bool tool_code_has_any(const inlay_image *); /* something is inserted or replaced in its static view */
-void tool_code_reset(inlay_image *);         /* it is as just analysed */
+bool tool_code_has_any(const inlay_image *);         /* something is inserted or replaced in its static view */
+bool tool_image_has_insertions(const inlay_image *); /* or was, or is at its procedures */
+void tool_code_reset(inlay_image *);                 /* it is as just analysed */
 
 /* --- filter.c --- */
 void tool_filter_warn(void);                /* of patterns that match nothing in any image that is loaded */

@@ -7,6 +7,8 @@
   faults     a handler sees the original address in a plugin's moved code
   ends       a plugin that is not rewritten ends the process by a system call of its own: there is a report
   unchanged  a library into which nothing was put is known by its one name, and the tool is told where it lies
+  filtered   what an image callback inserts counts in images that --image leaves out, too, and in procedures that --proc does,
+             alike under all engines
   alone      a library by itself: with `null`, for any program; with a tool, refused with what to do instead
   named      patterns that name files, libraries of the system, nothing; without --with-libs
   python     extension modules
@@ -103,6 +105,30 @@ int main(int argc, char **argv)
     return inlay_start();
 }
 """
+# How often main and the plugins' procedure are called, by what is inserted when images are shown.
+ENTRIES = r"""
+#include <inlay.h>
+static struct found { inlay_counter main, works; } *found;
+static void image_loaded(inlay_image *i, void *arg)
+{
+    inlay_proc *main = inlay_image_is_main(i) ? inlay_image_proc_named(i, "main") : NULL;
+    inlay_proc *works = inlay_image_proc_named(i, "plugin_works");
+    if (main) inlay_insert(inlay_before(inlay_block_first(inlay_proc_block_first(main))), inlay_count(&found->main, 1));
+    if (works) inlay_insert(inlay_proc_entry(works), inlay_count(&found->works, 1));
+}
+static void report(int status, void *arg)
+{
+    fprintf(inlay_out(), "%d %d\n", (int)inlay_counter_sum(&found->main), (int)inlay_counter_sum(&found->works));
+}
+int main(int argc, char **argv)
+{
+    inlay_init(&argc, &argv, "counts entries");
+    found = inlay_alloc(sizeof *found);
+    inlay_on_image_load(image_loaded, NULL);
+    inlay_on_exit(report, NULL);
+    return inlay_start();
+}
+"""
 PYTHON = """import _json, json, _heapq, _bisect, heapq
 print(len(json.loads(json.dumps({"a": [1, 2.5, "x"] * 500}))["a"]), heapq.nsmallest(3, range(100, 0, -7)))
 print("rewritten" if "libs" in _json.__file__ else "not")
@@ -193,6 +219,21 @@ class Test:
         if done.status or found != "libc.so.6 1\n":
             raise Failed(f"found {found!r}: {done}")
 
+    def filtered(self):
+        self.write("entries.c", ENTRIES)
+        self.must([self.inlay, "cc", "-w", "entries.c", "-o", "entries"])
+        tool, told = f"{self.root}/entries", {}
+        for only in (["--image", "libc.so*"], ["--proc", "nothing_so_named"]):
+            for engine in ("jit", "live"):
+                self.must([self.inlay, "run", f"--engine={engine}", *only, tool, "-o", "result", "--", self.program, "works",
+                           *self.plugins])
+                told[engine, *only] = self.report()
+            libs = self.rewrite(tool, self.program, *self.plugins, options=only)
+            self.run([f"{libs}/program", "works", *self.moved(libs)], INLAY_OUT="result")
+            told["rewritten", *only] = self.report()
+        if set(told.values()) != {"1 4\n"}:
+            raise Failed(*(f"{k}: {v!r}" for k, v in told.items()))
+
     def alone(self):
         out = f"{self.root}/alone.so"
         driver.rewrite(self.inlay, ["null", self.plugins[0], "-o", out], LIMIT)
@@ -255,7 +296,7 @@ def main():
             results.skip("all", "there is no gcc")
             return 0
         test = Test(options, results)
-        for name in ("counts", "faults", "ends", "unchanged", "alone", "named", "python", "perl"):
+        for name in ("counts", "faults", "ends", "unchanged", "filtered", "alone", "named", "python", "perl"):
             results.check(name, getattr(test, name))
     return results.status
 
