@@ -67,7 +67,7 @@ static void each_insn(inlay_insn *insn, void *arg)
         site *s = (m.read || m.write) && !m.masked ? site_of(insn) : NULL;
         inlay_expr times = m.repeated ? inlay_rep_count() : inlay_const(1), size = inlay_access_size(k);
         inlay_field of[] = {{8, inlay_pointer(s)}, {8, inlay_effective_address(k)}, {8, size}, {8, times}};
-        if (s) inlay_insert_predicated(inlay_before(insn), inlay_append_array(buffer, 4, of));
+        if (s) (m.repeated ? inlay_insert_predicated : inlay_insert)(inlay_before(insn), inlay_append_array(buffer, 4, of));
     }
 }
 

@@ -33,12 +33,13 @@ static void note(uint64_t writes, uint64_t pc, uint64_t address, uint64_t size)
 static void insert(inlay_insn *i, unsigned operand)
 {
     inlay_memory m = inlay_insn_memory(i, operand);
-    if (m.prefetch || m.masked) return;
+    if (m.prefetch || m.masked || (!m.read && !m.write)) return; /* of lea: neither */
     inlay_expr code = inlay_call(note, inlay_const(m.write), inlay_pc(), inlay_effective_address(operand),
                                  inlay_access_size(operand));
     inserted = realloc(inserted, (count + 1) * sizeof *inserted);
     if (!inserted) exit(1);
-    inserted[count] = inlay_insert_predicated(inlay_before(i), code); /* cmov, rep: when it accesses */
+    /* rep: when it accesses; cmov does always */
+    inserted[count] = m.repeated ? inlay_insert_predicated(inlay_before(i), code) : inlay_insert(inlay_before(i), code);
     count += inserted[count] != NULL;
 }
 

@@ -37,7 +37,8 @@ inlay_insertion *inlay_insert(inlay_point *, inlay_expr code);
 /* Before what has been inserted there already: of a procedure's points among what is inserted at these, of others among
  * all that is at the instruction. */
 inlay_insertion *inlay_insert_first(inlay_point *, inlay_expr code);
-/* Only when the instruction really executes: cmov with its condition, REP with a count. */
+/* Only when the instruction really executes: cmov with its condition, REP with a count. (A cmov's memory is read in
+ * either case.) */
 inlay_insertion *inlay_insert_predicated(inlay_point *, inlay_expr code);
 
 /* Takes an insertion away again. Where programs run as they are met (jit), from any callback that is not itself shown

@@ -115,10 +115,22 @@ int main(void)
 """
 
 
-def long_block(folder):
-    path = f"{folder}/long"
+# Called 1000 times, it loads twice each time: a conditional move loads whether it moves or not.
+SKIPS = r"""__asm__(".globl skips\n.type skips, @function\nskips: xor %eax, %eax\ncmovne (%rdi), %eax\nret\n.size skips, .-skips");
+int skips(const int *);
+int main(void)
+{
+    int sum = 7;
+    for (int i = 0; i < 1000; i++) sum += skips(&sum);
+    return sum - 7;
+}
+"""
+
+
+def written(folder, name, text):
+    path = f"{folder}/{name}"
     with open(f"{path}.c", "w", encoding="utf-8") as f:
-        f.write(LONG)
+        f.write(text)
     driver.build("dynamic", f"{path}.c", path)
     return [path]
 
@@ -222,6 +234,8 @@ class Example:
         text, here = self.under_jit(argv, native)
         if program == "sample" and not known(self.tool, text, here, self.instructions(argv)):
             raise Failed("not what is known of the sample", text.decode(errors="replace")[:300])
+        if program == "skips" and ("skips", 2000) not in here:
+            raise Failed("not 2000 accesses in skips", *map(str, here[:9]))
         text, there = self.rewritten(argv, native)
         if program == "sample" and not known(self.tool, text, there, self.instructions(argv)):
             raise Failed("not what is known of the sample (rewritten)", text.decode(errors="replace")[:300])
@@ -261,9 +275,10 @@ def main():
         results.count("all of them", [] if names == sorted(TOOLS) else [f"{set(names) ^ set(TOOLS)}"])
         for k, tool in enumerate(names):
             work = [n for i, n in enumerate(here) if options.all or n == "sample" or (i + k) % 3 == 0]
-            if tool == "drcov":
-                here["long"] = long_block(results.folder)
-                work.append("long")
+            for of, name, text in (("drcov", "long", LONG), ("cachesim", "skips", SKIPS)):
+                if tool == of:
+                    here[name] = written(results.folder, name, text)
+                    work.append(name)
             if not any(driver.chosen(f"{tool} {n}", options) for n in work):
                 continue
             example = Example(options, results.folder, tool)
