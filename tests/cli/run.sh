@@ -377,6 +377,7 @@ printf '#include <inlay.h>\nint main(int n, char **v) { inlay_init(&n, &v, "stri
 for dialect in c99 c11 c17; do
     check "strict $dialect"        0 made                        sh -c "'$inlay' cc -std=$dialect -Wall -Wextra -Werror '$scratch/strict.c' -o '$scratch/strict' && '$scratch/strict' -- true && echo made"
 done
+check 'main in a library'      0 made                        sh -c "gcc -fPIE -I'$tests/../include' -c '$scratch/strict.c' -o '$scratch/strict.o' && ar rc '$scratch/libstrict.a' '$scratch/strict.o' && '$inlay' cc '$scratch/libstrict.a' -o '$scratch/strict' && '$scratch/strict' -- true && echo made"
 (cd "$tests/../include" && ls inlay.h inlay/*.h) | sed 's/.*/#include <&>/' >"$scratch/headers.cc"
 for compiler in 'gcc -x c -std=c11' 'g++ -std=c++11' 'clang++ -std=c++17'; do
     check "headers: $compiler" 0 made                       sh -c "$compiler -Wall -Wextra -Werror -fsyntax-only -I'$tests/../include' '$scratch/headers.cc' && echo made"
