@@ -91,15 +91,24 @@ inl_status live_ready_map(live_ready *r, live_process *p, bool runs_on, inl_erro
     return s;
 }
 
+/* The kernel takes less than 2 GB at a time; what a tool has put into its memory may be more. */
+static bool put(int mem, const live_text *t)
+{
+    size_t done = 0;
+    while (done < t->size) {
+        ssize_t n = pwrite(mem, (const uint8_t *)t->bytes + done, t->size - done, (off_t)(t->at + done));
+        if (n <= 0) return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
 inl_status live_ready_fill(const live_ready *r, const live_process *p, inl_error *e)
 {
     int mem = live_open_memory(p, e);
     if (mem < 0) return INL_ERR_ACCESS;
     bool good = true;
-    for (size_t i = 0; i < r->pieces.count && good; i++) {
-        const live_text *t = &r->pieces.items[i];
-        good = pwrite(mem, t->bytes, t->size, (off_t)t->at) == (ssize_t)t->size;
-    }
+    for (size_t i = 0; i < r->pieces.count && good; i++) good = put(mem, &r->pieces.items[i]);
     close(mem);
     if (good) return INL_OK;
     return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended, or has become another program", p->pid);

@@ -24,6 +24,29 @@ from driver import Failed  # noqa: E402
 LIMIT = 180
 FORMS = ("dynamic", "no-pie", "static", "static-pie")
 
+LARGE = """#include <inlay.h>
+static char *m;
+static const size_t size = 2200ull << 20;
+static void image_loaded(inlay_image *i, void *arg)
+{
+    (void)i, (void)arg;
+    m[0] = 1;
+    m[size - 1] = 2;
+}
+static void report(int status, void *arg)
+{
+    (void)status, (void)arg;
+    fprintf(inlay_out(), "%d %d\\n", m[0], m[size - 1]);
+}
+int main(int argc, char **argv)
+{
+    inlay_init(&argc, &argv, "has much memory");
+    m = inlay_alloc(size);
+    inlay_on_image_load(image_loaded, NULL);
+    inlay_on_exit(report, NULL);
+    return inlay_start();
+}
+"""
 WAITS = """#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -440,14 +463,26 @@ class Started:
         if done.status or not found or int(found[1]) < 100:
             raise Failed(f"status {done.status}", *driver.as_lines(done.stderr)[-3:])
 
+    def large(self):
+        """What a tool has put into its memory goes with it, also where that is more than the kernel writes at a time."""
+        tool = f"{self.folder}/large"
+        made = driver.run([self.inlay, "cc", "-Wextra", "-Werror", self.source("large.c", LARGE), "-o", tool], LIMIT)
+        if made.status:
+            raise Failed(*driver.as_lines(made.stderr)[-6:])
+        done = self.run(["echo", "one"], tool=tool, report="/dev/stderr")
+        if done.status or done.stdout != b"one\n" or done.stderr != b"1 2\n":
+            raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
+
 
 def main():
-    options = driver.parser(__doc__).parse_args()
+    parser = driver.parser(__doc__)
+    parser.add_argument("--all", action="store_true", help="with a tool that has over 2 GB of memory")
+    options = parser.parse_args()
     with driver.Results("start", options) as results:
         started = Started(options, results.folder)
         for name in ("waits", "steps", "state", "children", "nameless", "lists", "ends", "linker_fails", "before_main",
                      "threads_unnamed", "fails", "placed", "seen", "entered", "changes", "pads", "follows", "ended_early", "terminal", "many_arguments",
-                     "unknown_image", "grown"):
+                     "unknown_image", "grown", *["large"] * options.all):
             if driver.chosen(name, options):
                 results.check(name, getattr(started, name))
     return results.status
