@@ -25,7 +25,7 @@ configure = { meson setup $(1) >$(BUILD).log 2>&1 && rm -f $(BUILD).log \
 	  || { cat $(BUILD).log >&2; rm -f $(BUILD).log; exit 1; }; }
 
 $(BUILD)/build.ninja:
-	@$(call configure,$(BUILD) --prefix $(PREFIX) -Dwerror=$(WERROR))
+	@$(call configure,$(BUILD) --prefix '$(PREFIX)' -Dwerror=$(WERROR))
 
 deps-build:
 	@scripts/install-deps build
@@ -71,8 +71,8 @@ bench: all
 	@bench/run --build $(BUILD)
 
 install: all
-	@meson configure $(BUILD) -Dprefix=$(PREFIX)
-	DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+	@meson configure $(BUILD) '-Dprefix=$(PREFIX)'
+	DESTDIR='$(DESTDIR)' meson install -C $(BUILD)
 
 # Lays the source out as .clang-format says; the stage `parts` checks it.
 format:

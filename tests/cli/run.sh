@@ -490,6 +490,7 @@ check 'atom: ended meanwhile'  0 '^ended 143$'               ./ended "$inlay" at
 check 'atom: unread'           0 '^unread$'                  ./unread "$inlay" atom "$scratch/program" not-c not-c -o atomed
 check 'wrap: ended meanwhile'  0 '^ended 143$'               ./ended "$inlay" wrap ./slow-cc "$scratch/leaps.c" -o wrapped
 check 'install'                0 ''                          sh -c "DESTDIR='$scratch/root' meson install -C '$build' --no-rebuild --quiet && echo"
+check 'install: a blank'       0 "^meson configure .* '-Dprefix=/a b'$" make -n -C "$tests/.." BUILD="$build" install PREFIX='/a b'
 prefix=$(find "$scratch/root" -name inlay.pc | sed 's,/lib/pkgconfig/inlay.pc,,')
 check 'installed command'      0 '^null '                    "$prefix/bin/inlay" tools
 check 'installed tool runs'    0 'instructions'              "$prefix/bin/inlay" run inscount -- true
