@@ -58,6 +58,20 @@ static int write_all(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
     return 0;
 }
 
+/* A tool's memory may be large and hardly used: what is zero is left out, and takes no room on the disk. Not the last
+ * part, behind which the file may end. */
+static int write_data(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
+{
+    enum { PART = 64 << 10 };
+    static const uint8_t zeros[PART];
+    int cause = 0;
+    for (size_t at = 0; at < size && !cause; at += PART) {
+        size_t n = size - at < PART ? size - at : PART;
+        if (at + n == size || memcmp(bytes + at, zeros, n) != 0) cause = write_all(fd, bytes + at, n, offset + at);
+    }
+    return cause;
+}
+
 static int edit_order(const void *a, const void *b)
 {
     const elf_edit *x = a, *y = b;
@@ -136,7 +150,7 @@ static int write_parts(elf_writer *w, int fd, mode_t mode)
     int cause = write_original(w, fd);
     if (!cause) cause = write_all(fd, p->text, p->text_size, w->text_at - w->shift);
     if (!cause) cause = write_all(fd, w->boot.data, w->boot.size, w->boot.addr - w->shift);
-    if (!cause) cause = write_all(fd, w->ro.data, w->ro.size, w->ro.addr - w->shift);
+    if (!cause) cause = write_data(fd, w->ro.data, w->ro.size, w->ro.addr - w->shift);
     if (!cause) cause = write_all(fd, w->rw.data, w->rw.size, w->rw.addr - w->shift);
     if (!cause) cause = write_all(fd, w->tail.data, w->tail.size, w->tail.addr);
     if (!cause) cause = write_appended(w, fd);

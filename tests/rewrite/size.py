@@ -6,6 +6,7 @@
   null-*     a program rewritten without a tool is at most twice its size, and nothing in it is there for a tool;
              memory grows with the code, not faster
   carried    a program rewritten with its libraries carries, besides the tool, a third of the text at most
+  memory     what a tool has of memory and does not use takes no room on the disk
   records    records of a byte, one for each block, take little more than their keys
 
 and with --large, which takes minutes:
@@ -130,6 +131,44 @@ def check_carried(options, folder, tool):
         raise Failed("it says something else than the original")
 
 
+TOOL = """#include <inlay.h>
+static char *m;
+static void report(int status, void *arg)
+{
+    (void)status, (void)arg;
+    fprintf(inlay_out(), "%d %d %d\\n", m[0], m[(96 << 20) / 2], m[(96 << 20) - 1]);
+}
+static void image_loaded(inlay_image *i, void *arg)
+{
+    (void)i, (void)arg;
+    m[0] = 1, m[(96 << 20) / 2] = 2, m[(96 << 20) - 1] = 3;
+}
+int main(int argc, char **argv)
+{
+    inlay_init(&argc, &argv, "has memory");
+    m = inlay_alloc(96 << 20);
+    inlay_on_image_load(image_loaded, NULL);
+    inlay_on_exit(report, NULL);
+    return inlay_start();
+}
+"""
+
+
+def check_memory(options, folder):
+    tool, out = f"{folder}/memory", f"{folder}/true"
+    with open(f"{tool}.c", "w") as f:
+        f.write(TOOL)
+    made = driver.run([f"{options.build}/inlay", "cc", "-Wextra", "-Werror", f"{tool}.c", "-o", tool], 60)
+    if made.status:
+        raise Failed(*driver.as_lines(made.stderr)[-6:])
+    driver.rewrite(f"{options.build}/inlay", [tool, "/bin/true", "-o", out], 60)
+    at_most("on the disk", os.stat(out).st_blocks * 512, 16 * MB)
+    done = driver.run([out], 60)
+    if done.status or done.stderr != b"1 2 3\n":
+        raise Failed(f"status {done.status}", *driver.as_lines(done.stderr))
+    os.unlink(out)
+
+
 def check_records(options, folder):
     out = f"{folder}/records"
     rewrite(options, "bbcount", PROGRAMS[0], "-o", out)
@@ -210,6 +249,7 @@ def main():
         for program in PROGRAMS:
             results.check(f"null-{os.path.basename(program)}", lambda p=program: check_null(options, folder, p))
         results.check("carried", lambda: check_carried(options, folder, "inscount"))
+        results.check("memory", lambda: check_memory(options, folder))
         results.check("records", lambda: check_records(options, folder))
     return results.status
 
