@@ -238,11 +238,13 @@ static char *free_name(const search *s, const char *path)
     return name;
 }
 
-static inl_status add_object(search *s, object o, inl_error *e)
+/* One that is opened by a name of the dynamic linker's has `key`, and must be found by the name that it has itself. */
+static inl_status add_object(search *s, object o, const char *key, inl_error *e)
 {
     inl_status st = image_open(o.path, &o.im, e);
     if (st != INL_OK) return st;
     read_dynamic(&o, NULL);
+    if (!o.name) o.name = free_name(s, o.soname ? o.soname : key ? key : o.path);
     if (!o.path || !o.name || !inl_vec_push(&s->objects, o)) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     return INL_OK;
 }
@@ -261,18 +263,20 @@ static inl_status add(search *s, size_t who, const char *name, inl_error *e)
     if (is_known(s, name, real)) return INL_OK;
     const char *base = strrchr(name, '/');
     return add_object(
-        s, (object){.path = strdup(real), .name = strdup(base ? base + 1 : name), .parent = who, .later = later}, e);
+        s, (object){.path = strdup(real), .name = strdup(base ? base + 1 : name), .parent = who, .later = later}, NULL,
+        e);
 }
 
 /* --- libraries that are opened later --- */
 
-static inl_status add_file(search *s, const char *path, inl_error *e)
+static inl_status add_file(search *s, const char *path, const char *key, inl_error *e)
 {
     char real[PATH_MAX];
     if (!realpath(path, real)) return inl_fail(e, INL_ERR_ACCESS, "%s: %s", path, strerror(errno));
     if (!is_usable(s, real)) return inl_fail(e, INL_ERR_FORMAT, "%s, named by --lib, is no library", path);
     if (is_known(s, "", real)) return INL_OK;
-    return add_object(s, (object){.path = strdup(real), .name = free_name(s, real), .later = true}, e);
+    object o = {.path = strdup(real), .name = key ? NULL : free_name(s, real), .later = true};
+    return add_object(s, o, key, e);
 }
 
 static inl_status add_files(search *s, const char *pattern, bool *any, inl_error *e)
@@ -280,7 +284,8 @@ static inl_status add_files(search *s, const char *pattern, bool *any, inl_error
     glob_t found;
     inl_status st = INL_OK;
     if (glob(pattern, 0, NULL, &found)) return INL_OK;
-    for (size_t i = 0; i < found.gl_pathc && st == INL_OK; i++, *any = true) st = add_file(s, found.gl_pathv[i], e);
+    for (size_t i = 0; i < found.gl_pathc && st == INL_OK; i++, *any = true)
+        st = add_file(s, found.gl_pathv[i], NULL, e);
     globfree(&found);
     return st;
 }
@@ -298,7 +303,7 @@ static inl_status add_cached(search *s, const char *pattern, bool *any, inl_erro
         const char *name = cache_string(s, c.key);
         if (!name || fnmatch(pattern, name, 0) || !in_cache(s, name, path)) continue;
         *any = true;
-        st = add_file(s, path, e);
+        st = add_file(s, path, name, e);
     }
     return st;
 }
