@@ -1,8 +1,8 @@
 /* A thread opens a library, calls it, closes it, and has memory of its own where it was, all the time.
  *
  *   reopens LIBRARY
- *   reopens LIBRARY unmapped      is called, then unmapped behind the linker's back, which may be met in the midst of that;
- *                                 where it was left by its calls is still known */
+ *   reopens LIBRARY unmapped      is called, then unmapped behind the linker's back, which may be met in the midst of
+ * that; where it was left by its calls is still known */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
