@@ -376,10 +376,40 @@ static void note_runs(live_process *p, const live_run *how, uint64_t *before, bo
     }
 }
 
-static inl_status stop_again(live_process *p, size_t i, bool *gone, inl_error *e)
+/* Some microseconds, other ones each time. */
+static void let_pass(void)
 {
-    remote *r = &p->threads.items[i], was = *r;
-    if (!was.is_held) ptrace(PTRACE_INTERRUPT, was.pid, 0, 0);
+    enum { MOST = 30 };
+    static unsigned state = 1;
+    state = state * 1103515245 + 12345;
+    for (double end = now() + 1e-6 * MOST / 65536 * (state >> 16); now() < end;) {}
+}
+
+/* Who gets signals all the time stands in front of one at most moments, since it waits there for this process, and who
+ * is asked to stop there stops at the entry of the handler. So it is asked while it runs, if it does. */
+static void ask_to_stop(remote *r, bool may_hold)
+{
+    enum { TURNS = 40 };
+    int status;
+    for (unsigned n = 0; n < TURNS; n++) {
+        if (waitpid(r->pid, &status, __WALL | WNOHANG) != r->pid || !WIFSTOPPED(status)) break;
+        if (!(status >> 16) && remote_comes_again(r->pid, WSTOPSIG(status))) {
+            ptrace(PTRACE_INTERRUPT, r->pid, 0, 0);
+            ptrace(PTRACE_CONT, r->pid, 0, 0L);
+            return;
+        }
+        go_on_with(r, status, may_hold);
+        if (r->is_held) return;
+        let_pass();
+    }
+    ptrace(PTRACE_INTERRUPT, r->pid, 0, 0);
+}
+
+static inl_status stop_again(live_process *p, size_t i, bool may_hold, bool *gone, inl_error *e)
+{
+    remote *r = &p->threads.items[i];
+    if (!r->is_held) ask_to_stop(r, may_hold);
+    const remote was = *r;
     inl_status s = was.is_held ? INL_OK : wait_for(p, was.pid, gone, e);
     if (s != INL_OK || *gone) return s;
     s = remote_take(r, was.pid, e);
@@ -423,7 +453,7 @@ inl_status live_run_some(live_process *p, const live_run *how, long nanoseconds,
     for (size_t i = p->threads.count; i-- > 0 && s == INL_OK;) {
         bool gone = false;
         if (!how[i]) continue;
-        s = stop_again(p, i, &gone, e);
+        s = stop_again(p, i, how[i] == LIVE_RUNS_TO_PLACE, &gone, e);
         if (s == INL_OK && gone) forget(p, i);
     }
     if (s != INL_OK) let_all_go(p);

@@ -625,6 +625,7 @@ def tests(out):
     yield "unwinds-interrupted", lambda: out.unwinds(100 if out.all else 3, handler=1000)
     yield "unwinds-pressed", lambda: out.unwinds(100 if out.all else 3, more=1, handler=100, tries=1)
     yield "unwinds-static", lambda: out.unwinds(200 if out.all else 3, "-static")
+    yield "queues", lambda: out.survives(100 if out.all else 2, ["gcc"], "queues.c", "4", tries=1)
     if shutil.which("gdb"):
         yield "finds", out.finds
     yield "unwinds-several", lambda: out.unwinds(200 if out.all else 2, "-static", more=3)
