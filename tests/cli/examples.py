@@ -270,10 +270,11 @@ def main():
     parser.add_argument("--all", action="store_true")
     options = parser.parse_args()
     with driver.Results("examples", options) as results:
-        here = programs(results.folder, f"{options.build}/tests/samples")
+        common = programs(results.folder, f"{options.build}/tests/samples")
         names = sorted({os.path.basename(p)[:-2] for p in glob.glob(f"{ROOT}/examples/*.c")} - ELSEWHERE)
         results.count("all of them", [] if names == sorted(TOOLS) else [f"{set(names) ^ set(TOOLS)}"])
         for k, tool in enumerate(names):
+            here = dict(common)
             work = [n for i, n in enumerate(here) if options.all or n == "sample" or (i + k) % 3 == 0]
             for of, name, text in (("drcov", "long", LONG), ("cachesim", "skips", SKIPS)):
                 if tool == of:
