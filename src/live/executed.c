@@ -92,10 +92,13 @@ inl_status live_check_program(const live_process *p, inl_error *e)
     return inl_fail(e, INL_ERR_SYSTEM, "process %d has executed another program meanwhile; try again", p->pid);
 }
 
+/* Some of it: what may be done with parts of it has changed, perhaps. */
 static bool was_mapped(const live_process *p, const live_mapping *m)
 {
-    for (size_t i = 0; i < p->mappings.count; i++)
-        if (p->mappings.items[i].low == m->low && !strcmp(p->mappings.items[i].name, m->name)) return true;
+    for (size_t i = 0; i < p->mappings.count; i++) {
+        const live_mapping *old = &p->mappings.items[i];
+        if (old->low < m->high && old->high > m->low && !strcmp(old->name, m->name)) return true;
+    }
     return false;
 }
 
