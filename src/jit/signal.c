@@ -103,7 +103,14 @@ static void arrived(run_thread *t, const siginfo_t *info, void *uc, uint64_t tls
     uint64_t pc = run_uc_pc(uc);
     bool in_tool = t->frame.in_tool || t->where == RUN_IN_RUNTIME;
     if (t->pending.present && run_hung_again(t, info, uc, in_tool)) return;
-    if (t->pending.present) { /* only one of the fault kind gets here, and it is no fault */
+    if (t->pending.present && !(RUN_BIT(info->si_signo) & RUN_FAULTS)) {
+        /* A sent one of the fault kind, which nothing holds back, came just when the program's mask was set again. */
+        t->mask_is_ours = true;
+        *run_uc_mask(uc) |= ~RUN_FAULTS;
+        run_signal_send_back(info);
+        return;
+    }
+    if (t->pending.present) { /* one of the fault kind, and it is no fault */
         int i = __builtin_popcountll(RUN_FAULTS & (RUN_BIT(info->si_signo) - 1));
         t->held[i] = *info;
         __atomic_fetch_or(&t->held_set, RUN_BIT(info->si_signo), __ATOMIC_SEQ_CST);
