@@ -1,6 +1,7 @@
 /* All threads of a process, stopped and released. One that is made meanwhile is found when the list of threads is read
  * again: once all that were listed stand still, nobody makes another. */
 #include "live/live.h"
+#include "run/kernel.h"
 #include "run/worker.h"
 
 #include <ctype.h>
@@ -147,15 +148,6 @@ static uint64_t time_of(pid_t tid)
     return ns;
 }
 
-/* Which the kernel sends for what the thread itself has just done. */
-static bool is_faults(int signo)
-{
-    static const int all[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (signo == all[i]) return true;
-    return false;
-}
-
 typedef struct waiting {
     double began, asked, came_on;
     uint64_t switches, time; /* when it was asked last; at the beginning */
@@ -197,8 +189,7 @@ static bool has_fault(pid_t tid)
     long n = ptrace(PTRACE_PEEKSIGINFO, tid, &own, waiting);
     if (n <= 0 || ptrace(PTRACE_GETSIGMASK, tid, sizeof mask, &mask) != 0) return false;
     for (long k = 0; k < n; k++)
-        if (waiting[k].si_code > 0 && is_faults(waiting[k].si_signo) && !(mask >> (waiting[k].si_signo - 1) & 1))
-            return true;
+        if (waiting[k].si_code > 0 && RUN_BIT(waiting[k].si_signo) & RUN_FAULTS & ~mask) return true;
     return false;
 }
 
@@ -332,7 +323,8 @@ static void forget(live_process *p, size_t i)
 /* A signal that was sent: the kernel has it from a fault or a step otherwise. Of those that queue, the order stays. */
 static bool is_sent(pid_t tid, int signo, siginfo_t *info)
 {
-    return !is_faults(signo) && signo != SIGSTOP && signo < __SIGRTMIN && ptrace(PTRACE_GETSIGINFO, tid, 0, info) == 0;
+    bool queues = signo >= __SIGRTMIN, is_other = RUN_BIT(signo) & (RUN_FAULTS | RUN_BIT(SIGSTOP));
+    return !is_other && !queues && ptrace(PTRACE_GETSIGINFO, tid, 0, info) == 0;
 }
 
 /* Signals go to those that run: each for the first time. What comes again has waited for a place where the program's

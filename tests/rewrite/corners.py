@@ -43,6 +43,15 @@ from driver import Failed  # noqa: E402
 
 LIMIT = 60
 STACK = '.section .note.GNU-stack,"",@progbits\n'
+# The end of C++ in assembly that catches: what compilers write themselves for its `.cfi_personality 0x9b`.
+PERSONALITY = r"""    .weak DW.ref.__gxx_personality_v0
+    .section .data.rel.local.DW.ref.__gxx_personality_v0,"awG",@progbits,DW.ref.__gxx_personality_v0,comdat
+    .p2align 3
+    .type DW.ref.__gxx_personality_v0,@object
+    .size DW.ref.__gxx_personality_v0, 8
+DW.ref.__gxx_personality_v0: .quad __gxx_personality_v0
+    .text
+)");"""
 
 PAD_FIRST = r"""
 #include <cstdio>
@@ -97,14 +106,7 @@ again_table:
     .p2align 2
     .long 0
 4:  .text
-    .weak DW.ref.__gxx_personality_v0
-    .section .data.rel.local.DW.ref.__gxx_personality_v0,"awG",@progbits,DW.ref.__gxx_personality_v0,comdat
-    .p2align 3
-    .type DW.ref.__gxx_personality_v0,@object
-    .size DW.ref.__gxx_personality_v0, 8
-DW.ref.__gxx_personality_v0: .quad __gxx_personality_v0
-    .text
-)");
+""" + PERSONALITY + r"""
 int main() { again(3); std::puts("done"); }
 """
 
@@ -646,14 +648,7 @@ chooser:
     .section .rodata
     .balign 4
 ways: .long .Ltwice - ways, .Ltwice - ways, .Ltwice - ways
-    .weak DW.ref.__gxx_personality_v0
-    .section .data.rel.local.DW.ref.__gxx_personality_v0,"awG",@progbits,DW.ref.__gxx_personality_v0,comdat
-    .p2align 3
-    .type DW.ref.__gxx_personality_v0,@object
-    .size DW.ref.__gxx_personality_v0, 8
-DW.ref.__gxx_personality_v0: .quad __gxx_personality_v0
-    .text
-)");
+""" + PERSONALITY + r"""
 int main()
 {
     catcher(3);
