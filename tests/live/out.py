@@ -317,9 +317,11 @@ class Out(live.Live):
             raise driver.Failed(f"status {status}", *driver.as_lines(answers))
 
     def signalled(self):
-        """A process that gets signals all the time, with a tool whose routines take nearly all of its time."""
+        """A process that gets signals all the time, with a tool whose routines take nearly all of its time. It is held
+        where its signals may be delivered: without that it takes thousands of steps until it is met outside the tool."""
         folder, program = driver.fresh(f"{self.folder}/in-signalled"), f"{self.folder}/signalled"
-        if driver.build("dynamic", f"{HERE}/signalled.c", program):
+        killer, steps = f"{folder}/killer", []
+        if driver.build("dynamic", f"{HERE}/signalled.c", program) or driver.build("dynamic", f"{HERE}/killer.c", killer):
             return
         with live.Conversation([program], folder) as c:
             c.has_answered(1)
@@ -327,7 +329,7 @@ class Out(live.Live):
             for _ in range(20 if self.all else 3):
                 self.attach("memtrace", c.process.pid, "--image", "signalled", "-o", f"{folder}/report")
                 has_run(c.process.pid, 0.05)
-                self.inside("detach", c.process.pid)
+                steps.append(self.steps(killer, c.process.pid, f"{folder}/steps"))
                 clean(c.process.pid, state)
                 if not os.path.getsize(f"{folder}/report"):
                     raise driver.Failed("nothing was traced")
@@ -335,6 +337,17 @@ class Out(live.Live):
             answers, status = c.end()
             if status or not answers.endswith(b"the same\n"):
                 raise driver.Failed(f"status {status}", *driver.as_lines(answers))
+        if min(steps) > 2500:
+            raise driver.Failed(f"taking the tool out takes {steps} steps")
+
+    def steps(self, killer, pid, counted):
+        """Takes the tool out; how often that changes the process."""
+        done = subprocess.run([killer, "0", "all", str(pid), counted, "0", self.inlay, "detach", str(pid)],
+                              capture_output=True, text=True, timeout=live.LIMIT, env=driver.ENVIRONMENT)
+        if done.returncode:
+            raise driver.Failed(f"detach ended with {done.returncode}", done.stderr[-600:])
+        with open(counted, encoding="ascii") as f:
+            return int(f.read().split()[0])
 
     def pending(self):
         """What is pending stays so that a program ignores, be it by default."""
