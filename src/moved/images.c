@@ -223,6 +223,21 @@ static bool is_mapped_there(uint64_t at)
     return !sys_call3(SYS_mincore, (long)inl_page_down(at), 1, (long)&in_core);
 }
 
+/* Is all of a library mapped that comes from its file? */
+static bool is_whole(const Elf64_Phdr *ph, unsigned count, uint64_t bias)
+{
+    enum { AT_ONCE = 1024 };
+    unsigned char in_core[AT_ONCE];
+    for (unsigned k = 0; k < count; k++) {
+        uint64_t at = inl_page_down(bias + ph[k].p_vaddr), end = inl_page_up(bias + ph[k].p_vaddr + ph[k].p_filesz);
+        for (uint64_t size; ph[k].p_type == PT_LOAD && at < end; at += size) {
+            size = end - at < (uint64_t)AT_ONCE * INL_PAGE ? end - at : (uint64_t)AT_ONCE * INL_PAGE;
+            if (sys_call3(SYS_mincore, (long)at, (long)size, (long)in_core)) return false;
+        }
+    }
+    return true;
+}
+
 void moved_images_look(void)
 {
     for (size_t k = 1; k < moved_now.image_count; k++) {
@@ -231,11 +246,11 @@ void moved_images_look(void)
     }
 }
 
-static void add_library(const struct link_map *m)
+static void add_library(const struct link_map *m, bool changes)
 {
     unsigned count;
     const Elf64_Phdr *headers = m->l_addr && is_mapped_there(m->l_addr) ? headers_at(m->l_addr, &count) : NULL;
-    if (headers) add(headers, count, m->l_addr, m->l_name, false);
+    if (headers && (!changes || is_whole(headers, count, m->l_addr))) add(headers, count, m->l_addr, m->l_name, false);
 }
 
 static moved_image *known(const struct link_map *m)
@@ -251,13 +266,15 @@ static void tell(const moved_image *i, bool gone)
     if (moved_now.hooks.listed && i) moved_now.hooks.listed(gone ? NULL : i->name, i->bias, gone);
 }
 
-/* While the linker changes a list, what is new in it is not all mapped, and what goes is still there. */
-static void compare_list(const struct r_debug *debug, const struct link_map *program)
+/* While the linker changes a list, what is new in it is not all mapped, and what goes is still there. When the tool
+ * comes (`first`) all that is mapped counts: threads may run it, so that it cannot be changed any more when the linker
+ * has done. */
+static void compare_list(const struct r_debug *debug, const struct link_map *program, bool first)
 {
     for (const struct link_map *m = debug->r_map; m; m = m->l_next) {
         if (m == program || m->l_addr == aux(AT_SYSINFO_EHDR)) continue;
-        bool is_new = !known(m) && debug->r_state == RT_CONSISTENT;
-        if (is_new) add_library(m);
+        bool is_new = !known(m) && (first || debug->r_state == RT_CONSISTENT);
+        if (is_new) add_library(m, debug->r_state != RT_CONSISTENT);
         moved_image *i = known(m);
         if (i) i->is_there = true;
         if (i && i->is_unlisted && debug->r_state == RT_CONSISTENT) { /* the tool was there before the linker's list */
@@ -270,21 +287,21 @@ static void compare_list(const struct r_debug *debug, const struct link_map *pro
 
 /* A list for each namespace (dlmopen, auditors): glibc chains them behind the first, since 2.35. One of them may be the
  * tool's own (shown.c). */
-static bool compare_lists(void)
+static bool compare_lists(bool first)
 {
     enum { MOST = 64 };
-    struct r_debug first;
+    struct r_debug debug;
     moved_namespace n;
-    uint64_t at = moved_linker_state(&first);
+    uint64_t at = moved_linker_state(&debug);
     if (!at) return false;
     for (size_t k = 1; k < moved_now.image_count; k++) moved_now.images[k].is_there = false;
-    compare_list(&first, first.r_map);
+    compare_list(&debug, debug.r_map, first);
     n.next = NULL;
-    if (first.r_version > 1 && !run_read(&n, at, sizeof n)) n.next = NULL;
+    if (debug.r_version > 1 && !run_read(&n, at, sizeof n)) n.next = NULL;
     for (unsigned k = 0; k < MOST && n.next; k++) {
         bool own = n.next == &moved_now.entered.own;
         if (!run_read(&n, (uint64_t)(uintptr_t)n.next, sizeof n)) break;
-        if (!own) compare_list(&n.debug, NULL);
+        if (!own) compare_list(&n.debug, NULL, first);
     }
     return true;
 }
@@ -298,7 +315,7 @@ static void add_unlisted(void)
     for (uint64_t k = 0; k < count; k++) {
         struct link_map m = {.l_addr = told[k].links.bias, .l_name = ""};
         if (m.l_addr == moved_now.images[0].bias || known(&m)) continue;
-        add_library(&m);
+        add_library(&m, false);
         if (known(&m)) known(&m)->is_there = known(&m)->is_unlisted = true;
     }
 }
@@ -326,14 +343,14 @@ static void open_new(run_thread *t)
 void moved_images_find(void)
 {
     add((const void *)aux(AT_PHDR), (unsigned)aux(AT_PHNUM), moved_handoff_data.bias, "", true);
-    compare_lists();
+    compare_lists(true);
     add_unlisted();
     forget_gone(NULL);
 }
 
 void moved_images_changed(run_thread *t)
 {
-    if (!compare_lists()) return;
+    if (!compare_lists(false)) return;
     forget_gone(t);
     if (moved_is_live()) open_new(t);
     moved_patch_sites();

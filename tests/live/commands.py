@@ -451,6 +451,23 @@ class Commands:
                 not re.search("0x[0-9a-f]+  execute_command", out):
             raise driver.Failed("two hits, with the stack", out)
 
+    def changing(self):
+        """The linker is in the midst of opening something else: a library that runs has been looked at before it has done."""
+        folder = driver.fresh(f"{self.folder}/changing")
+        library, program = f"{folder}/library.so", f"{folder}/program"
+        for made in (["-shared", "-fPIC", f"{HERE}/plugin.c", "-o", library], ["-pthread", f"{HERE}/reopens.c", "-o", program]):
+            subprocess.run(["gcc", "-O2", *made], check=True)
+        with Conversation([program, library, "changes"], folder) as c:
+            c.rests()
+            with Command(self.inlay, "count", "-p", c.process.pid, "libc.so.6:getppid", ready="are counted") as command:
+                c.say("a")
+                c.has_answered(1)
+                command.end()
+            c.say("b")
+            ended = c.end()
+        if ended != (b"changed\ncaught\n", 5):
+            raise driver.Failed(f"it ended with {ended}")
+
     def wrong(self):
         """Messages and status; the process is as it was."""
         with self.talk("wrong") as c:
@@ -484,7 +501,7 @@ class Commands:
 
 
 def tests(of):
-    for name in ("count", "again", "count_for", "snippet", "lines", "unwritable", "started", "killed", "busy_place", "dying", "closed", "executed", "break_at", "break_then", "json_lines", "break_stops", "tee", "examples", "wrong"):
+    for name in ("count", "again", "count_for", "snippet", "lines", "unwritable", "started", "killed", "busy_place", "dying", "closed", "executed", "break_at", "break_then", "json_lines", "break_stops", "tee", "examples", "changing", "wrong"):
         yield name.replace("_", "-"), getattr(of, name)
 
 

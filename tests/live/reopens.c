@@ -2,7 +2,8 @@
  *
  *   reopens LIBRARY
  *   reopens LIBRARY unmapped      is called, then unmapped behind the linker's back, which may be met in the midst of
- * that; where it was left by its calls is still known */
+ *                                 that; where it was left by its calls is still known
+ *   reopens LIBRARY changes       is called all the time, as the linker changes its list and, by and by, has done so */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -67,13 +68,47 @@ static int unmapped(void)
     _exit(5);
 }
 
+static void *calls(void *work)
+{
+    for (int n = 1; !over; n++) wrong += ((int (*)(int))work)(n) != n;
+    return work;
+}
+
+/* The linker's own, not the program's copy of it. */
+static struct r_debug *state(void)
+{
+    const ElfW(Dyn) *d = _DYNAMIC;
+    while (d->d_tag != DT_DEBUG) d++;
+    return (struct r_debug *)d->d_un.d_ptr;
+}
+
+static int changes(void)
+{
+    char line[16];
+    void *library = dlopen(path, RTLD_NOW), *f = library ? dlsym(library, "plugin_calls") : NULL;
+    pthread_t t;
+    if (!f) return 1;
+    pthread_create(&t, NULL, calls, f);
+    state()->r_state = RT_ADD;
+    if (!fgets(line, sizeof line, stdin)) return 1;
+    state()->r_state = RT_CONSISTENT;
+    for (int i = 0; i < 5; i++) dlclose(dlopen("libm.so.6", RTLD_NOW));
+    printf("changed\n");
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin)) return 1;
+    over = 1;
+    pthread_join(t, NULL);
+    printf(wrong ? "%d wrong\n" : "caught\n", wrong);
+    return 5;
+}
+
 int main(int argc, char *argv[])
 {
     char line[16];
     pthread_t t;
     if (argc < 2) return 2;
     path = argv[1];
-    if (argc > 2) return unmapped();
+    if (argc > 2) return strcmp(argv[2], "changes") ? unmapped() : changes();
     pthread_create(&t, NULL, work, NULL);
     if (!fgets(line, sizeof line, stdin)) return 1;
     over = 1;
