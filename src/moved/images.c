@@ -151,6 +151,26 @@ static const move_boot_links *outline(moved_image *i)
     return links;
 }
 
+/* Who reads the place meanwhile finds the headers of one or the other, or none. */
+static void set(moved_image *place, moved_image new)
+{
+    __atomic_store_n(&place->phnum, 0, __ATOMIC_RELEASE);
+    if (new.phnum > place->room) {
+        Elf64_Phdr *copies = malloc(new.phnum * sizeof *copies);
+        if (!copies) return;
+        place->copies = copies; /* the smaller ones stay: somebody may be reading them */
+        place->room = new.phnum;
+    }
+    if (new.phnum) memcpy(place->copies, new.phdr, new.phnum * sizeof *place->copies);
+    if (new.phnum) new.phdr = place->copies;
+    new.copies = place->copies;
+    new.room = place->room;
+    const unsigned count = new.phnum;
+    new.phnum = 0;
+    *place = new;
+    __atomic_store_n(&place->phnum, count, __ATOMIC_RELEASE);
+}
+
 static void add(const void *phdr, unsigned phnum, uint64_t bias, const char *name, bool main)
 {
     moved_image *place = free_place();
@@ -160,7 +180,7 @@ static void add(const void *phdr, unsigned phnum, uint64_t bias, const char *nam
     if (moved_is_live()) links = moved_live_links(bias);
     else if (main) links = moved_handoff_data.links;
     if (links) adopt_links(i, links);
-    *place = new;
+    set(place, new);
     if (place == &moved_now.images[moved_now.image_count])
         __atomic_fetch_add(&moved_now.image_count, 1, __ATOMIC_RELEASE);
 }
@@ -242,7 +262,7 @@ void moved_images_look(void)
 {
     for (size_t k = 1; k < moved_now.image_count; k++) {
         moved_image *i = &moved_now.images[k];
-        if (i->phdr && !is_mapped_there((uint64_t)(uintptr_t)i->phdr)) i->phnum = 0;
+        if (i->phdr && !is_mapped_there(i->low)) i->phnum = 0;
     }
 }
 
@@ -327,7 +347,7 @@ static void forget_gone(run_thread *t)
         if (i->is_there || i->is_unlisted) continue;
         if (i->phdr) tell(i, true);
         if (i->phdr && moved_is_live()) moved_later_close(t, i);
-        *i = (moved_image){0};
+        set(i, (moved_image){0});
     }
 }
 

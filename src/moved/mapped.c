@@ -7,8 +7,8 @@
 
 uint64_t moved_mapped_from(const moved_image *i, uint64_t at)
 {
-    const Elf64_Phdr *ph = i->phdr;
-    for (unsigned k = 0; k < i->phnum; k++) {
+    const Elf64_Phdr *ph = __atomic_load_n(&i->phdr, __ATOMIC_ACQUIRE); /* it may be about to go */
+    for (unsigned k = 0; ph && k < i->phnum; k++) {
         uint64_t offset = at - i->bias - ph[k].p_vaddr;
         if (ph[k].p_type == PT_LOAD && ph[k].p_flags & PF_R && offset < ph[k].p_memsz) return ph[k].p_memsz - offset;
     }

@@ -2,15 +2,18 @@
  *
  *   reopens LIBRARY
  *   reopens LIBRARY unmapped      is called, then unmapped behind the linker's back, which may be met in the midst of
- *                                 that; where it was left by its calls is still known
+ *                                 that; where it was left by its calls is still known, and in its place code of the
+ *                                 program's own runs and is interrupted
  *   reopens LIBRARY changes       is called all the time, as the linker changes its list and, by and by, has done so */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum { SIZE = 16 << 10, ROUNDS = 20000, PATTERN = 0x5a };
@@ -49,6 +52,27 @@ static void *work(void *arg)
 }
 
 static char left[4096];
+static volatile int ticks, enough;
+
+static void tick(int signo) { enough = (ticks += signo == SIGALRM) >= 20; }
+
+/* In code of the program's own within the library's place, whose headers are not there. */
+static int interrupted(unsigned char *at)
+{
+    enum { PAGE = 4096 };
+    static const unsigned char loop[] = {0x83, 0x3f, 0, 0x74, 0xfb, 0xc3}; /* until the word at %rdi is not 0 */
+    const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    unsigned char *mine = mmap(at + PAGE, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (mine != at + PAGE) return 0;
+    memcpy(mine, loop, sizeof loop);
+    signal(SIGALRM, tick);
+    setitimer(ITIMER_REAL, &often, NULL);
+    ((void (*)(volatile int *))mine)(&enough);
+    setitimer(ITIMER_REAL, &never, NULL);
+    munmap(mine, PAGE);
+    return enough;
+}
 
 static int unmapped(void)
 {
@@ -60,7 +84,7 @@ static int unmapped(void)
     f(9);
     memcpy(left, (char *)__builtin_frame_address(0) - sizeof left, sizeof left);
     munmap((void *)map->l_addr, SIZE);
-    printf("unmapped\n");
+    printf(interrupted((unsigned char *)map->l_addr) ? "unmapped\n" : "never interrupted\n");
     fflush(stdout);
     if (!fgets(line, sizeof line, stdin)) return 1;
     printf("caught\n");
