@@ -50,7 +50,7 @@ typedef struct moved_image {
     uint64_t to_assumed;      /* assumed - real */
     uint64_t text, text_size; /* moved code; a size of 0: there is none */
     const move_carried_map *map;
-    uint64_t map_base; /* real address that the map's old offsets count from */
+    uint64_t map_base;      /* real address that the map's old offsets count from */
     const Elf64_Phdr *phdr; /* a copy: the linker unmaps an image before it says so; NULL: there is none */
     unsigned phnum;         /* 0: it has been unmapped, though the linker has not said so yet */
     unsigned room;          /* of the place in moved_now.images: how many headers fit where `copies` is, for good */

@@ -180,7 +180,12 @@ bool mutator_follow(mutatee *m, const ring_record *r, const char *path, inlay_pr
     follow f = {.m = m, .pid = mutator_pid_here(m, r->pid), .waits = &m->ring->waits[r->place % RING_WAITERS]};
     *new = NULL;
     f.tid = thread_here(&f, r);
-    if (!claim(f.waits, (uint32_t)r->tid)) {
+    bool waits = claim(f.waits, (uint32_t)r->tid);
+    if (!m->follows) {
+        if (waits) wake(f.waits);
+        return false;
+    }
+    if (!waits) {
         inl_fail(&e, INL_ERR_UNSUPPORTED, "it was executed while threads were being stopped");
         return !mutator_fail(&e);
     }

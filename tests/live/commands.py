@@ -451,6 +451,25 @@ class Commands:
                 not re.search("0x[0-9a-f]+  execute_command", out):
             raise driver.Failed("two hits, with the stack", out)
 
+    def all_the_time(self):
+        """Of processes that execute programs all the time none is followed any more when the command is to end: it looks
+        at its time more often than once in a thousand events."""
+        loops = "for i in 1 2 3 4 5 6; do (while :; do /bin/true; done) & done; wait"
+        words = [self.inlay, "snippet", "--children", "--for", "1", "--format=json", "brk", "static long n; n++", "--", "sh",
+                 "-c", loops]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   env=driver.ENVIRONMENT, start_new_session=True)
+        try:
+            process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            raise driver.Failed("it does not end") from None
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            said = process.communicate()[0]
+        programs = said.count('"program"')
+        if process.returncode or not 1 < programs < 700:
+            raise driver.Failed(f"it ends with {process.returncode}, {programs} programs", *said.splitlines()[-6:])
+
     def changing(self):
         """The linker is in the midst of opening something else: a library that runs has been looked at before it has done."""
         folder = driver.fresh(f"{self.folder}/changing")
@@ -501,7 +520,7 @@ class Commands:
 
 
 def tests(of):
-    for name in ("count", "again", "count_for", "snippet", "lines", "unwritable", "started", "killed", "busy_place", "dying", "closed", "executed", "break_at", "break_then", "json_lines", "break_stops", "tee", "examples", "changing", "wrong"):
+    for name in ("count", "again", "count_for", "snippet", "lines", "unwritable", "started", "killed", "busy_place", "dying", "closed", "executed", "break_at", "break_then", "json_lines", "break_stops", "tee", "examples", "changing", "all_the_time", "wrong"):
         yield name.replace("_", "-"), getattr(of, name)
 
 

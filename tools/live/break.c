@@ -358,13 +358,13 @@ static bool is_hit(const inlay_event *e)
 }
 
 /* Some at a time, since at a busy place there is no end of them; false: no more are wanted, now or later. */
-static bool take_events(void *arg)
+static bool take_events(void *over)
 {
     enum { BEAT = 1000 };
     static bool is_done;
     inlay_event e;
-    (void)arg;
-    for (unsigned many = 0; !is_done && many < BEAT && inlay_event_next(&e, 0); many++) {
+    for (unsigned many = 0; !is_done && many < BEAT; many++) {
+        if (!(over ? inlay_event_next(&e, 0) : command_next(&command, &e))) break;
         if (is_hit(&e)) continue;
         is_done = true;
         command_remove(&command);
@@ -395,7 +395,7 @@ int main(int argc, char **argv)
     command_commit(&command);
     command_say(&command, "breakpoints in process %d: %" PRIu64, inlay_process_pid(command.process), good);
     command_wait(&command, take_events, NULL);
-    take_events(NULL);
+    take_events(&command); /* what has been hit already */
     if (!good) command_say(&command, "there was no point '%s'", code.point);
     return command_end(&command, good ? LIVE_OK : LIVE_FAILED);
 }

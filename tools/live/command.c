@@ -341,24 +341,34 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool take_events(void)
+static bool is_to_end(const live_command *c) { return asked_to_end || (c->seconds > 0 && now() >= c->ends_at); }
+
+bool command_next(const live_command *c, inlay_event *e) { return !is_to_end(c) && inlay_event_next(e, 0); }
+
+static bool take_events(const live_command *c)
 {
     enum { BEAT = 1000 }; /* there may be no end of them */
     inlay_event e;
-    for (unsigned many = 0; many < BEAT && inlay_event_next(&e, 0); many++) {}
+    for (unsigned many = 0; many < BEAT && command_next(c, &e); many++) {}
     return true;
+}
+
+/* What executes programs all the time would have more and more of them followed. */
+static void follow_no_more(const live_command *c)
+{
+    for (unsigned k = 0; c->children && k < c->one_count; k++)
+        if (!c->ones[k].is_past) inlay_process_follow(c->ones[k].process, false);
 }
 
 void command_wait(live_command *c, bool (*each)(void *arg), void *arg)
 {
-    double end = now() + c->seconds;
     struct pollfd events = {.fd = inlay_events_descriptor(), .events = POLLIN};
-    while (!asked_to_end && !(c->seconds > 0 && now() >= end)) {
+    for (c->ends_at = now() + c->seconds; !is_to_end(c); poll(&events, 1, 100)) {
         c->has_ended = !inlay_process_is_running(c->process);
-        if ((each ? !each(arg) : !take_events()) || c->has_ended || (*c->executed && !c->program)) return;
+        if ((each ? !each(arg) : !take_events(c)) || c->has_ended || (*c->executed && !c->program)) break;
         forget_past(c);
-        poll(&events, 1, 100);
     }
+    follow_no_more(c);
 }
 
 /* Ends as the program did. */

@@ -48,7 +48,7 @@ typedef struct live_command {
     int pid;                   /* 0: a program is started */
     int thread, thread_number; /* the code is for it alone; thread 0: for all */
     bool children;             /* those of fork as well */
-    double seconds;            /* 0: no end */
+    double seconds, ends_at;   /* 0: no end; when, once command_wait has begun */
     bool json;
     char **words, **program;
     int word_count;
@@ -87,8 +87,10 @@ unsigned command_refused(const live_command *);
 void command_remove(live_command *);
 /* Until SIGINT or SIGTERM, the end of --for, or the process's, which is also that it executes another program (where it
  * was started, it is waited for). `each` is called ten times a second, and when there is an event; it takes events, and
- * ends the wait by false. May be NULL. */
+ * ends the wait by false. May be NULL. Behind it no more programs are followed. */
 void command_wait(live_command *, bool (*each)(void *arg), void *arg);
+/* For `each`: the next event, if there is one and the wait is not over. */
+bool command_next(const live_command *, inlay_event *);
 /* The same as command_remove, if that was not called; and the process goes on. `status`, or that of the program that
  * was started, once it has ended. */
 int command_end(live_command *, int status);

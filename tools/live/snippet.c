@@ -111,18 +111,21 @@ static void take_line(const inlay_event *e, void *arg)
 }
 
 /* A process may print faster than they are taken: `most` at a time. */
-static void take_some(unsigned most)
-{
-    inlay_event e;
-    while (most-- && inlay_event_next(&e, 0)) {}
-    command_flush();
-}
-
 static bool take_lines(void *arg)
 {
+    enum { BEAT = 1000 };
+    inlay_event e;
     (void)arg;
-    take_some(1000);
+    for (unsigned many = 0; many < BEAT && command_next(&command, &e); many++) {}
     return command_flush();
+}
+
+/* Nothing more comes. */
+static void take_rest(void)
+{
+    inlay_event e;
+    while (inlay_event_next(&e, 0)) {}
+    command_flush();
 }
 
 /* --- what is inserted --- */
@@ -260,7 +263,7 @@ int main(int argc, char **argv)
                 inlay_process_pid(command.process));
     command_wait(&command, take_lines, NULL);
     command_remove(&command);
-    take_some(-1u); /* nothing more comes */
+    take_rest();
     if (lost) command_say(&command, "%llu lines that the code has printed are lost", (unsigned long long)lost);
     for (const program *p = programs; p < programs + program_count; p++) {
         if (p->process) ended(p->process);

@@ -222,7 +222,7 @@ static bool take(void *arg)
     enum { BEAT = 1000 };
     inlay_event e;
     (void)arg;
-    for (unsigned many = 0; many < BEAT && inlay_event_next(&e, 0); many++) take_one(&e);
+    for (unsigned many = 0; many < BEAT && command_next(&command, &e); many++) take_one(&e);
     for (unsigned k = 0; k < count; k++) all[k].with->heart++;
     return !failed;
 }
