@@ -1,4 +1,5 @@
 #include "live/change.h"
+#include "live/live.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,8 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define NAME "inlay-apart"
 
 typedef struct outcome {
     inl_status s;
@@ -38,6 +42,16 @@ static bool receive(int fd, void *bytes, size_t size)
     return true;
 }
 
+bool live_ends_work(pid_t tracer)
+{
+    char path[64], name[32] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", tracer);
+    FILE *f = tracer ? fopen(path, "re") : NULL;
+    bool good = f && fgets(name, sizeof name, f);
+    if (f) fclose(f);
+    return good && !strcmp(name, NAME "\n");
+}
+
 inl_status live_apart(pid_t whom, inl_status (*work)(void *arg, void *answer, inl_error *), void *arg, void *answer,
                       size_t answer_size, inl_error *e)
 {
@@ -56,6 +70,7 @@ inl_status live_apart(pid_t whom, inl_status (*work)(void *arg, void *answer, in
         sigfillset(&all);
         sigprocmask(SIG_BLOCK, &all, NULL);
         setsid();
+        prctl(PR_SET_NAME, NAME);
         o.s = work(arg, answer, &o.e);
         _exit(!send(ends[1], &o, sizeof o) || !send(ends[1], answer, answer_size));
     }

@@ -84,6 +84,9 @@ inl_status live_no_right(pid_t, inl_error *);
 inl_status live_check_numbers(inl_error *); /* does /proc mean the processes that this one means? */
 /* Fails where it is not there, is traced already, or may not be traced, or has a tool inside. */
 inl_status live_open(pid_t, live_process *, inl_error *);
+/* Is it a process that ends what another one of Inlay's has begun, who may have been killed meanwhile (apart.c)? It
+ * lets go soon. */
+bool live_ends_work(pid_t tracer);
 /* ... or has none. */
 inl_status live_open_inside(pid_t, live_process *, inl_error *);
 /* Whose code is to be changed: does no other process share its memory? */

@@ -209,7 +209,7 @@ static inl_status check(const live_process *p, inl_error *e)
                                : "process %d has ended",
                         p->pid);
     }
-    if (live_status_word(p->pid, "TracerPid:", word) && strcmp(word, "0"))
+    if (live_status_word(p->pid, "TracerPid:", word) && strcmp(word, "0") && !live_ends_work(atoi(word)))
         return inl_fail(e, INL_ERR_ACCESS, "process %d is traced by process %s already; end that first", p->pid, word);
     return INL_OK;
 }

@@ -28,7 +28,7 @@ static bool is_seized(const live_process *p, pid_t tid)
     return false;
 }
 
-static inl_status refuse(const live_process *p, pid_t tid, inl_error *e)
+static inl_status refuse(live_process *p, pid_t tid, inl_error *e)
 {
     if (errno != EPERM && !(errno == EINVAL && p->is_confined))
         return inl_fail(e, INL_ERR_SYSTEM, "cannot trace process %d: %s", p->pid, strerror(errno));
@@ -42,6 +42,7 @@ static inl_status refuse(const live_process *p, pid_t tid, inl_error *e)
     }
     if (f) fclose(f);
     if (!f || state == 'Z' || state == 'X') return INL_OK; /* it has ended */
+    p->is_busy = live_ends_work(tracer);
     if (tracer)
         return inl_fail(e, INL_ERR_ACCESS, "process %d is traced by process %d already; end that first", p->pid,
                         tracer);

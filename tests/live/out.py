@@ -434,6 +434,29 @@ class Out(live.Live):
             if c.end() != (b"one\ntwo\n", 0):
                 raise driver.Failed("it does not go on")
 
+    def apart(self):
+        """Who ends what one has begun that was killed is waited for: it is known by its name."""
+        folder = driver.fresh(f"{self.folder}/apart")
+        os.symlink(shutil.which("strace"), f"{folder}/inlay-apart")
+        with live.Conversation(["cat"], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            for command in (["attach", "inscount", "-o", f"{folder}/report"], ["detach"]):
+                tracer = subprocess.Popen([f"{folder}/inlay-apart", "-o", "/dev/null", "-p", str(c.process.pid)],
+                                          stderr=subprocess.PIPE)
+                tracer.stderr.readline()
+                with subprocess.Popen([self.inlay, *command, str(c.process.pid)], stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.PIPE, text=True, env=driver.ENVIRONMENT) as waiting:
+                    time.sleep(0.7)
+                    tracer.send_signal(signal.SIGINT)
+                    tracer.wait()
+                    said = waiting.communicate(timeout=live.LIMIT)[1]
+                if waiting.returncode:
+                    raise driver.Failed(f"{command[0]} does not wait for it", said)
+            c.say("two")
+            if c.end() != (b"one\ntwo\n", 0):
+                raise driver.Failed("it does not go on")
+
     def stopped(self):
         """A process that job control has stopped stays so."""
         with live.Conversation(["cat"], driver.fresh(f"{self.folder}/stopped")) as c:
@@ -630,7 +653,7 @@ def tests(out):
         if shutil.which(live.PROGRAMS[name][0][0]) and (out.all or name in ("bash", "awk", "perl")):
             for tool in live.TOOLS if out.all else live.TOOLS[n % len(live.TOOLS):][:1]:
                 yield f"{name}-{tool}", lambda name=name, tool=tool: out.program(name, tool)
-    for name in ("counts", "only_exit", "sequence", "hole", "refusals", "stopped", "signalled", "pending", "numbers", "guards",
+    for name in ("counts", "only_exit", "sequence", "hole", "refusals", "apart", "stopped", "signalled", "pending", "numbers", "guards",
                  "executing", "faulting", "reopening"):
         yield name, getattr(out, name)
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
