@@ -51,6 +51,13 @@ static bool is_saved_run(image *im)
     return image_type(im) == ET_EXEC && data > 1;
 }
 
+/* It may lie anywhere, and no table says how it is relocated: it does that itself, or unpacks itself (UPX), by its own
+ * headers, which move. */
+static bool places_itself(image *im)
+{
+    return image_type(im) == ET_DYN && image_is_program(im) && !image_dynamic_info(im)->present;
+}
+
 const char *elf_refuses(image *im)
 {
     if (elf_isa_here.machine != image_machine(im)) return "it is for another architecture";
@@ -60,6 +67,10 @@ const char *elf_refuses(image *im)
         return "it is a run that was saved as a program (several sections .data), whose heap must begin right behind "
                "its "
                "data, where new code would lie; use inlay run";
+    if (places_itself(im))
+        return "it may lie anywhere and has no dynamic section: it relocates or unpacks itself by its headers, which "
+               "would "
+               "move; use inlay run";
     return NULL;
 }
 

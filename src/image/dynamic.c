@@ -123,11 +123,13 @@ bool image_find_dynsym(image *im, image_symtab *out)
     return out->count > 0 && text_size > 0;
 }
 
-/* A library may name an interpreter (libc.so.6 does), but then it has a name of its own, too. */
+/* A library may name an interpreter (libc.so.6 does), but then it has a name of its own, too. What can be entered and
+ * has no dynamic section is none: nothing could link with it (packed programs that may lie anywhere are such). */
 bool image_is_program(image *im)
 {
     const image_dynamic *d = image_dynamic_info(im);
     if (im->view.header.e_type == ET_EXEC || d->pie) return true;
+    if (!d->present && im->view.header.e_entry) return true;
     return im->interp && !d->has_soname;
 }
 

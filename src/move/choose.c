@@ -5,6 +5,7 @@
  * catches (its jumps lead into old code), so the choice is made again until nothing changes; each round
  * leaves at least one more procedure alone, in practice few rounds do.
  */
+#include "image/file.h"
 #include "move/isa.h"
 
 #include <string.h>
@@ -53,6 +54,17 @@ static bool asks_where(const move_work *w, uint32_t proc, const isa_insn *call)
     return of == proc || p->procs[of].addr != call->target || p->procs[of].source == CFG_SOURCE_CALL;
 }
 
+/* What is called looks for data behind the call. */
+static bool has_data_behind(const move_work *w, const isa_insn *call)
+{
+    const uint8_t *bytes;
+    uint64_t end;
+    if (!w->isa->takes_return || call->flow != ISA_FLOW_CALL) return false;
+    if (!image_executable(move_cfg(w)->image, call->target, &end)) return false;
+    size_t have = image_bytes(move_cfg(w)->image, call->target, &bytes);
+    return have && w->isa->takes_return(bytes, have);
+}
+
 static const char *refusal(move_work *w, uint32_t proc)
 {
     const cfg_program *p = move_cfg(w);
@@ -67,6 +79,8 @@ static const char *refusal(move_work *w, uint32_t proc)
         if (in.flow == ISA_FLOW_CALL) note_split(w, in.target);
         if (move_compares_return(p, b)) return "it compares return addresses of its calls with where they should lead";
         if (asks_where(w, proc, &in)) return "it calls the next instruction to learn its own address";
+        if (has_data_behind(w, &in))
+            return "it calls code that takes the return address for one of data behind the call";
     }
     return NULL;
 }

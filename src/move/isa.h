@@ -56,6 +56,9 @@ typedef struct move_isa {
     /* --- which procedures move --- */
     /* The code wants to know where it is, and a call tells it. */
     bool (*asks_where)(const isa_insn *);
+    /* Does code that is called take the address it would return to for one of data behind the call? NULL: where that is
+     * in a register. */
+    bool (*takes_return)(const uint8_t *bytes, size_t size);
     /* Is there, in a block's bytes, a comparison of the stack pointer with memory at a register that C code sets
      * before it uses it? That register, or -1. */
     int (*checks_stack)(const uint8_t *bytes, uint32_t size);

@@ -25,6 +25,8 @@ program needs; what it does is held to the original's behaviour and, where that 
   short-calls   jumps over procedures that call the kernel hold bytes that would load its call's number
   cold-labels   a jump table's first entries lead elsewhere than to the part of a procedure that reads it, others to
                 where an unwind entry begins, as that of a procedure would
+  behind-calls  what is called looks for data behind the call, or only keeps the address for a while
+  placed        a program that may lie anywhere has no dynamic section: it is no library, and its file stays as it is
   large         procedures, labels and words are named by their distance from a table (-mcmodel=large)
 """
 
@@ -954,6 +956,119 @@ int main(void)
 }
 """
 
+BEHIND_CALLS = r"""
+#include <stdio.h>
+int told(void), summed(void), kept(int), stored(int), jumped(int), dropped(int);
+asm(R"(
+    .text
+    .macro procedure name
+    .p2align 4
+    .globl \name
+    .type \name,@function
+\name:
+    .endm
+    .macro ends name
+    .size \name, . - \name
+    .endm
+    procedure told
+    call 1f
+    .ascii "hello"
+1:  pop %rax
+    movzbl (%rax), %eax
+    ret
+    ends told
+    procedure adds
+    pop %rdx
+    mov $3, %ecx
+    xor %eax, %eax
+2:  movzbl 1(%rdx,%rcx), %esi
+    add %esi, %eax
+    dec %ecx
+    jns 2b
+    add $5, %rdx
+    push %rdx
+    ret
+    ends adds
+    procedure summed
+    call adds
+    .byte 0x68, 1, 2, 3, 4              # push $0x4030201
+    ret
+    ends summed
+    procedure keeps
+    pop %r8
+    lea 1(%rdi), %eax
+    push %r8
+    ret
+    ends keeps
+    procedure kept
+    call keeps
+    add $1, %eax
+    ret
+    ends kept
+    procedure stores
+    pop %rcx
+    mov %rcx, back(%rip)
+    lea 2(%rdi), %eax
+    jmp *back(%rip)
+    ends stores
+    procedure stored
+    call stores
+    add $1, %eax
+    ret
+    ends stored
+    procedure jumps
+    pop %rcx
+    lea 3(%rdi), %eax
+    jmp *%rcx
+    ends jumps
+    procedure jumped
+    call jumps
+    add $1, %eax
+    ret
+    ends jumped
+    procedure drops
+    pop %rcx
+    mov $4, %ecx
+    lea (%rdi,%rcx), %eax
+    ret
+    ends drops
+    procedure dropped
+    call drops
+    add $100, %eax
+    ret
+    ends dropped
+    .local back
+    .comm back, 8
+)");
+int main(void)
+{
+    for (int i = 0; i < 3; i++)
+        printf("%d %d %d %d %d %d\n", told(), summed(), kept(i), stored(i), jumped(i), dropped(i));
+    return 0;
+}
+"""
+
+# Position-independent of itself: the file of a fixed program becomes one by a word of its header.
+PLACED = r"""
+    .globl _start
+_start:
+    lea text(%rip), %rsi
+    mov $5, %edx
+    mov $1, %edi
+    mov $1, %eax
+    syscall
+    call ended
+    .globl ended
+    .type ended,@function
+ended:
+    mov $7, %edi
+    mov $231, %eax
+    syscall
+    .size ended, . - ended
+    .data
+text: .ascii "here\n"
+"""
+
 
 class Test:
     def __init__(self, options, results):
@@ -1213,6 +1328,31 @@ class Test:
             if stayed:
                 raise Failed(f"{flags}: {', '.join(f'{p}: {procs[p]}' for p in stayed)}")
 
+    def behind_calls(self):
+        self.folder("behind-calls", program_dot_c=BEHIND_CALLS)
+        self.build("gcc -O1", "program.c", "-o", "program")
+        procs = self.both()
+        stayed = {p for p in procs if "for one of data" in procs[p].get("reason", "")}
+        moved = {p for p in ("kept", "stored", "jumped", "dropped", "main") if procs[p]["status"] == "moved"}
+        if stayed != {"told", "summed"} or len(moved) != 5:
+            raise Failed(f"left alone: {stayed}; moved: {moved}")
+
+    def placed(self):
+        self.folder("placed", program_dot_s=PLACED)
+        self.build("gcc -nostdlib -static", "program.s", "-o", "program")
+        with open(f"{self.here}/program", "r+b") as f:
+            f.seek(16)
+            f.write(struct.pack("<H", 3))  # e_type: ET_DYN
+        native = driver.run(["./program"], LIMIT, cwd=self.here)
+        for engine in "jit", "live":
+            here = driver.run([self.inlay, "run", f"--engine={engine}", "inscount", "-o", "result", "--", "./program"], LIMIT, cwd=self.here)
+            told = driver.differences(native, here)
+            if told or not os.path.getsize(f"{self.here}/result"):
+                raise Failed(engine, *told)
+        refused = driver.run([self.inlay, "rewrite", "inscount", "program", "-o", "rewritten"], LIMIT, cwd=self.here)
+        if refused.status != 1 or b"no dynamic section" not in refused.stderr or os.path.exists(f"{self.here}/rewritten"):
+            raise Failed(f"{refused}")
+
     def packed(self):
         self.folder("packed", program_dot_c=PACKED)
         for flags in ("", "-no-pie", "-static-pie"):
@@ -1243,7 +1383,7 @@ def main():
         test = Test(options, results)
         for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "aligned", "holes", "options", "packed", "changed",
                      "appended", "skipped", "adjacent", "cold-labels", "pieces", "sections", "stale", "labels", "short-calls", "slots", "twice",
-                     "large"):
+                     "behind-calls", "placed", "large"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
 

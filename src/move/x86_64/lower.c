@@ -223,6 +223,7 @@ const move_isa move_isa_here = {
     .call_from_old = call_from_old,
     .needs_weaver = needs_weaver,
     .asks_where = asks_where,
+    .takes_return = move_x86_takes_return,
     .checks_stack = move_x86_checks_stack,
     .checks_limit = move_x86_checks_limit,
     .keeps_everything = move_x86_keeps_everything,

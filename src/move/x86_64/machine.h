@@ -9,6 +9,8 @@ int move_x86_checks_stack(const uint8_t *bytes, uint32_t size);
 bool move_x86_checks_limit(const uint8_t *bytes, uint32_t size);
 bool move_x86_keeps_everything(const uint8_t *bytes, uint32_t size);
 bool move_x86_asks_piece(const uint8_t *bytes, uint32_t size);
+/* taken.c */
+bool move_x86_takes_return(const uint8_t *bytes, size_t size);
 /* tables.c */
 bool move_x86_names_table(const cfg_program *, const cfg_table *, uint32_t block, const isa_insn *, bool *only);
 bool move_x86_table_fits(const cfg_program *, const cfg_table *);
