@@ -293,6 +293,16 @@ static void take_up(cfg_work *w, uint64_t addr, cfg_trail *trail)
     w->handed.known = 0;
 }
 
+/* Where no code that was made for this image leads, and new code may not reach: what is here are data, or is going to
+ * be decrypted. */
+static const char *leads_astray(const cfg_work *w, const isa_insn *in)
+{
+    const bool direct = in->flow == ISA_FLOW_JUMP || in->flow == ISA_FLOW_COND || in->flow == ISA_FLOW_CALL;
+    if (in->target >= w->least && in->target <= w->most) return NULL;
+    if (in->bits & ISA_BIT_PCREL_MEM) return "an operand far outside of the image";
+    return direct ? "a branch far outside of the image" : NULL;
+}
+
 static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
 {
     const cfg_draft *p = &w->procs.items[w->current];
@@ -328,8 +338,9 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
             blame_overlap(w, addr);
             return;
         }
-        if (in.bits & ISA_BIT_PCREL_MEM && (in.target < w->least || in.target > w->most)) {
-            cfg_blame(w, w->current, "an operand far outside of the image");
+        const char *astray = leads_astray(w, &in);
+        if (astray) {
+            cfg_blame(w, w->current, astray);
             return;
         }
         look_for_names(w, &in, &trail);

@@ -26,6 +26,7 @@ program needs; what it does is held to the original's behaviour and, where that 
   cold-labels   a jump table's first entries lead elsewhere than to the part of a procedure that reads it, others to
                 where an unwind entry begins, as that of a procedure would
   behind-calls  what is called looks for data behind the call, or only keeps the address for a while
+  astray        code that never runs as it is in the file, and leads to where new code does not reach
   placed        a program that may lie anywhere has no dynamic section: it is no library, and its file stays as it is
   large         procedures, labels and words are named by their distance from a table (-mcmodel=large)
 """
@@ -1048,6 +1049,32 @@ int main(void)
 }
 """
 
+ASTRAY = r"""
+#include <stdio.h>
+asm(R"(
+    .text
+    .type below,@function
+below:
+    xor %eax, %eax
+    .byte 0xe8
+    .long -0x7ffffff0                   # call
+    ret
+    .size below, . - below
+    .type above,@function
+above:
+    xor %eax, %eax
+    .byte 0x0f, 0x84
+    .long 0x7ffffff0                    # jz
+    ret
+    .size above, . - above
+)");
+int main(int argc, char **argv)
+{
+    printf("%d\n", argc);
+    return 0;
+}
+"""
+
 # Position-independent of itself: the file of a fixed program becomes one by a word of its header.
 PLACED = r"""
     .globl _start
@@ -1337,6 +1364,20 @@ class Test:
         if stayed != {"told", "summed"} or len(moved) != 5:
             raise Failed(f"left alone: {stayed}; moved: {moved}")
 
+    def astray(self):
+        self.folder("astray", program_dot_c=ASTRAY)
+        self.build("gcc -O1", "program.c", "-o", "program")
+        procs = self.both()
+        if {"far outside" in procs[name].get("reason", "") for name in ("below", "above")} != {True}:
+            raise Failed(f"{procs['below']} {procs['above']}")
+        self.live(driver.run(["./program"], LIMIT, cwd=self.here))
+
+    def live(self, native, engine="live"):
+        here = driver.run([self.inlay, "run", f"--engine={engine}", "inscount", "-o", "result", "--", "./program"], LIMIT, cwd=self.here)
+        told = driver.differences(native, here)
+        if told or not os.path.getsize(f"{self.here}/result"):
+            raise Failed(engine, *told)
+
     def placed(self):
         self.folder("placed", program_dot_s=PLACED)
         self.build("gcc -nostdlib -static", "program.s", "-o", "program")
@@ -1345,10 +1386,7 @@ class Test:
             f.write(struct.pack("<H", 3))  # e_type: ET_DYN
         native = driver.run(["./program"], LIMIT, cwd=self.here)
         for engine in "jit", "live":
-            here = driver.run([self.inlay, "run", f"--engine={engine}", "inscount", "-o", "result", "--", "./program"], LIMIT, cwd=self.here)
-            told = driver.differences(native, here)
-            if told or not os.path.getsize(f"{self.here}/result"):
-                raise Failed(engine, *told)
+            self.live(native, engine)
         refused = driver.run([self.inlay, "rewrite", "inscount", "program", "-o", "rewritten"], LIMIT, cwd=self.here)
         if refused.status != 1 or b"no dynamic section" not in refused.stderr or os.path.exists(f"{self.here}/rewritten"):
             raise Failed(f"{refused}")
@@ -1383,7 +1421,7 @@ def main():
         test = Test(options, results)
         for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "aligned", "holes", "options", "packed", "changed",
                      "appended", "skipped", "adjacent", "cold-labels", "pieces", "sections", "stale", "labels", "short-calls", "slots", "twice",
-                     "behind-calls", "placed", "large"):
+                     "behind-calls", "astray", "placed", "large"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
 
