@@ -10,6 +10,7 @@
  * not made any more (jit_stops_taken). */
 #include "jit/jit.h"
 #include "live/live.h"
+#include "live/remote.h"
 #include "move/live.h"
 #include "run/kernel.h"
 
@@ -60,18 +61,39 @@ static bool seize(pid_t pid)
     return true;
 }
 
+/* What it stops with; false: not in time, as where the kernel lets nobody wake it. */
+static bool await_stop(pid_t pid, int *status)
+{
+    enum { STUCK = 5 };
+    const struct timespec nap = {.tv_nsec = 50000};
+    for (double end = now() + STUCK; now() < end; nanosleep(&nap, NULL)) {
+        pid_t got = waitpid(pid, status, __WALL | WNOHANG);
+        if (got == pid || (got < 0 && errno != EINTR)) return true;
+        if (remote_state(pid) == 'R') end = now() + STUCK;
+    }
+    return false;
+}
+
+static inl_status does_not_stop(pid_t pid, inl_error *e)
+{
+    return inl_fail(e, INL_ERR_SYSTEM,
+                    "the first thread of process %d does not stop: it waits for a device or a child of vfork, or its "
+                    "cgroup is frozen (state %c)",
+                    pid, remote_state(pid));
+}
+
 static inl_status stop(pid_t pid, inl_error *e)
 {
-    int status;
+    int status = 0;
     if (!seize(pid))
         return inl_fail(e, INL_ERR_ACCESS,
                         "cannot hold process %d for a moment: %s; end a tracer that it has, or be root", pid,
                         strerror(errno));
     ptrace(PTRACE_INTERRUPT, pid, 0, 0);
-    while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR) {}
+    if (!await_stop(pid, &status)) return does_not_stop(pid, e);
     for (; WIFSTOPPED(status) && status >> 16 != PTRACE_EVENT_STOP;) { /* a signal, which it gets */
         ptrace(PTRACE_CONT, pid, 0, (long)WSTOPSIG(status));
-        while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR) {}
+        if (!await_stop(pid, &status)) return does_not_stop(pid, e);
     }
     if (WIFSTOPPED(status)) return INL_OK;
     return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", pid);
@@ -239,6 +261,6 @@ inl_status live_ask_jit_report(pid_t pid, int out, inl_error *e)
     return inl_fail(
         e, INL_ERR_SYSTEM,
         "process %d makes no report: its first thread does not come out of the tool's code, waits for a child "
-        "that shares its memory (vfork), or is stopped by a debugger (--gdb)",
+        "that shares its memory (vfork), or is stopped, perhaps by a debugger (--gdb)",
         pid);
 }

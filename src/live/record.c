@@ -129,7 +129,7 @@ static char *read_string(int mem, uint64_t at)
 static inl_status nothing(pid_t pid, inl_error *e)
 {
     if (kill(pid, 0) != 0 && errno == ESRCH) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", pid);
-    return inl_fail(e, INL_ERR_NOT_FOUND, "process %d has no tool inside, and no mutator's code", pid);
+    return inl_fail(e, INL_ERR_NOT_FOUND, "process %d has no tool inside that came to it, and no mutator's code", pid);
 }
 
 static bool is_at(int mem, uint64_t place, move_told *out)

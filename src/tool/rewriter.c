@@ -405,6 +405,17 @@ static void analyse_ahead(const rewriter *r)
     free(images);
 }
 
+/* The program was there when the launcher looked. */
+static char *whole_path(const rewriter *r, const char *program)
+{
+    char *path = realpath(program, NULL);
+    if (!path && errno == ENOMEM) rewriter_must(path);
+    if (!path)
+        rewriter_give_up(r, "cannot rewrite %s: %s; has the tool's main gone to another folder?", program,
+                         strerror(errno));
+    return path;
+}
+
 void rewriter_run(void)
 {
     tool_now->blame.phase = BLAME_STARTED;
@@ -417,7 +428,7 @@ void rewriter_run(void)
     r->count = 1;
     rewriter_must((char *)r->images);
     r->images[0] = (rewriter_image){
-        .path = rewriter_must(realpath(program, NULL)),
+        .path = whole_path(r, program),
         .name = (char *)rewriter_skip_folders(program),
     };
     rewriter_open_image(r, &r->images[0]);

@@ -360,24 +360,34 @@ class Rights:
             os.mkdir(made)
             if not os.path.exists(f"{made}/{state}"):
                 return
-            with Conversation([self.program], driver.fresh(f"{self.folder}/frozen")) as c:
-                c.say("one")
-                c.has_answered(1)
+            other = [self.inlay, "run", "inscount", "-o", f"{self.folder}/told", "--", self.program]
+            with (Conversation([self.program], driver.fresh(f"{self.folder}/frozen")) as c,
+                  Conversation(other, driver.fresh(f"{self.folder}/frozen-too")) as under):
+                for one in c, under:
+                    one.say("one")
+                    one.has_answered(1)
                 before = visible(c.process.pid)
-                for file, text in (("cgroup.procs", str(c.process.pid)), (state, frozen)):
+                for file, text in (("cgroup.procs", str(c.process.pid)), ("cgroup.procs", str(under.process.pid)), (state, frozen)):
                     with open(f"{made}/{file}", "w", encoding="utf-8") as f:
                         f.write(text)
                 self.is_frozen(made)
+                asks = subprocess.Popen([self.inlay, "report", str(under.process.pid)], stderr=subprocess.PIPE, text=True, env=driver.ENVIRONMENT)
                 try:
                     self.both(c.process.pid, DOES_NOT_STOP)
+                    said = asks.communicate(timeout=LIMIT)[1]
+                    if asks.returncode != 1 or not re.search(DOES_NOT_STOP, said):
+                        raise driver.Failed(f"report: status {asks.returncode}", said)
                 finally:
+                    asks.kill()
                     with open(f"{made}/{state}", "w", encoding="utf-8") as f:
                         f.write(thawed)
                 clean(c.process.pid, before)
-                c.say("two")
-                answers, status = c.end()
-            if answers != b"one\ntwo\n" or status != 5:
-                raise driver.Failed(f"status {status}, answers", repr(answers))
+                self.command(under.process.pid, "report", str(under.process.pid), status=0)
+                for one in c, under:
+                    one.say("two")
+                    answers, status = one.end()
+                    if answers != b"one\ntwo\n" or status != 5:
+                        raise driver.Failed(f"status {status}, answers", repr(answers))
         finally:
             if made and os.path.isdir(made):
                 os.rmdir(made)
