@@ -368,6 +368,12 @@ static bool check_address(pair *p, const ZydisDecodedOperand *o, const isa_mem *
            same(p, "PC-relative operand", !!(m->bits & ISA_MEM_PCREL), pcrel);
 }
 
+/* Zydis knows of no frames around that of enter: what is pushed for them, and read. */
+static unsigned frames_of(const pair *p)
+{
+    return p->z.mnemonic == ZYDIS_MNEMONIC_ENTER ? (unsigned)p->z.raw.imm[1].value.u & 31 : 0;
+}
+
 static bool check_access(pair *p, const ZydisDecodedOperand *o, const isa_mem *m)
 {
     unsigned access = (o->actions & ZYDIS_OPERAND_ACTION_MASK_READ ? ISA_READ : 0) |
@@ -378,7 +384,7 @@ static bool check_access(pair *p, const ZydisDecodedOperand *o, const isa_mem *m
     if (m->bits & ISA_MEM_VECTOR_INDEX) return same(p, "element size", m->size, o->element_size / 8);
     /* far transfers move CS too */
     if (m->bits & ISA_MEM_STACK && p->in->flow == ISA_FLOW_FAR) return true;
-    return same(p, "size", m->size, o->size / 8);
+    return same(p, "size", m->size, o->size / 8 * (1 + frames_of(p)));
 }
 
 static bool check_memory(pair *p)
@@ -391,6 +397,13 @@ static bool check_memory(pair *p)
         if (!same(p, "memory operand", k < n, 1)) return false;
         if (!check_address(p, &p->op[i], &mem[k]) || !check_access(p, &p->op[i], &mem[k])) return false;
         touches |= mem[k++].access & ISA_READ_WRITE;
+    }
+    if (frames_of(p) > 1) {
+        const unsigned copied = (frames_of(p) - 1) * (p->z.operand_width == 16 ? 2 : 8);
+        if (!same(p, "frame's base", k < n ? mem[k].base : ISA_NO_REG, X86_RBP) ||
+            !same(p, "frame's pointers", mem[k].size, copied))
+            return false;
+        k++;
     }
     return same(p, "memory operands", n, k) && same(p, "memory bit", !!(p->in->bits & ISA_BIT_MEM), touches);
 }
@@ -469,7 +482,7 @@ static bool check_operands(pair *p)
         if (!same(p, "operand", k < n, 1) || !check_operand(p, &p->op[i], &list[k])) return false;
         k++;
     }
-    return same(p, "operands", n, k);
+    return same(p, "operands", n, k + (frames_of(p) > 1));
 }
 
 static bool check_text(pair *p)

@@ -83,6 +83,32 @@ static void address(const isa_insn *in, const x86_mem *m, isa_mem *out)
     out->index_size = m->index_size;
 }
 
+/* enter with a level of nesting: frames around its own whose pointers it copies, behind the old frame pointer, and its
+ * own comes last. 0: anything else. */
+static unsigned frames_of_enter(const isa_insn *in)
+{
+    enum { ENTER = 0xc8, LEVELS = 31 };
+    bool enter = in->raw[in->opcode_at] == ENTER && in->imm_len == 3; /* as no other instruction has it */
+    return enter ? in->raw[in->imm_at + 2] & LEVELS : 0;
+}
+
+static int nest(isa_mem *out, unsigned frames)
+{
+    const uint16_t word = out->size, copied = (uint16_t)((frames - 1) * word);
+    out->size = (uint16_t)((frames + 1) * word);
+    out->disp -= (int64_t)frames * word;
+    if (!copied) return 1;
+    out[1] = (isa_mem){.base = X86_RBP,
+                       .index = ISA_NO_REG,
+                       .scale = 1,
+                       .access = ISA_READ,
+                       .bits = ISA_MEM_IMPLICIT,
+                       .size = copied,
+                       .count = 1,
+                       .disp = -(int64_t)copied};
+    return 2;
+}
+
 int x86_memory(const isa_insn *in, isa_mem out[ISA_MAX_MEM])
 {
     if (in->bits & ISA_BIT_UNKNOWN) { /* where is known, what is not */
@@ -100,8 +126,10 @@ int x86_memory(const isa_insn *in, isa_mem out[ISA_MAX_MEM])
     int n = 0;
     for (const x86_mem *m = &x86_mems[row->mem];; m++) {
         address(in, m, &out[n++]);
-        if (m->flags & X86_MEM_LAST) return n;
+        if (m->flags & X86_MEM_LAST) break;
     }
+    const unsigned frames = frames_of_enter(in);
+    return frames ? nest(out, frames) : n;
 }
 
 static void register_operand(const isa_insn *in, const x86_operand *p, isa_operand *o)
@@ -128,6 +156,19 @@ static void register_operand(const isa_insn *in, const x86_operand *p, isa_opera
     o->reg = n;
 }
 
+/* Memory of enter is as large as its frames are many. */
+static int nest_operands(const isa_insn *in, isa_operand *out, int n)
+{
+    isa_mem m[ISA_MAX_MEM];
+    int count = x86_memory(in, m);
+    for (int i = 0; i < n; i++)
+        if (out[i].kind == ISA_OPERAND_MEM) out[i].size = m[out[i].mem].size;
+    if (count == 2)
+        out[n++] = (isa_operand){
+            .kind = ISA_OPERAND_MEM, .access = ISA_READ, .size = m[1].size, .reg = ISA_NO_REG, .mem = 1, .implicit = 1};
+    return n;
+}
+
 int x86_operand_list(const isa_insn *in, isa_operand out[ISA_MAX_OPERANDS])
 {
     const x86_row *row = x86_row_of(in);
@@ -151,6 +192,7 @@ int x86_operand_list(const isa_insn *in, isa_operand out[ISA_MAX_OPERANDS])
             break;
         default: register_operand(in, p, o);
         }
-        if (p->flags & X86_OPERAND_LAST) return n;
+        if (p->flags & X86_OPERAND_LAST) break;
     }
+    return frames_of_enter(in) ? nest_operands(in, out, n) : n;
 }
