@@ -326,6 +326,9 @@ static void texts(void **state)
         {"d3 e0", "shl eax, cl", "shift"},
         {"88 e3", "mov bl, ah", "data transfer"},
         {"c3", "ret", "return"},
+        {"0f 01 d5", "xend", "transaction"},
+        {"c6 f8 03", "xabort 0x3", "transaction"},
+        {"c4 e2 71 50 c2", "vpdpbusd xmm0, xmm1, xmm2", "AVX-VNNI"},
         {"d8 c1", "fadd st0, st1", "x87"},
     };
     (void)state;

@@ -34,13 +34,22 @@ static const struct {
     ZydisISAExt ext;
     const char *name;
 } extensions[] = {
-    {ZYDIS_ISA_EXT_MMX, "MMX"},         {ZYDIS_ISA_EXT_SSE, "SSE"},
-    {ZYDIS_ISA_EXT_SSE2, "SSE2"},       {ZYDIS_ISA_EXT_SSE3, "SSE3"},
-    {ZYDIS_ISA_EXT_SSSE3, "SSSE3"},     {ZYDIS_ISA_EXT_SSE4, "SSE4"},
-    {ZYDIS_ISA_EXT_AVX, "AVX"},         {ZYDIS_ISA_EXT_AVX2, "AVX2"},
-    {ZYDIS_ISA_EXT_AVX2GATHER, "AVX2"}, {ZYDIS_ISA_EXT_AVX512EVEX, "AVX-512"},
-    {ZYDIS_ISA_EXT_FMA, "FMA"},         {ZYDIS_ISA_EXT_AES, "AES"},
-    {ZYDIS_ISA_EXT_AVXAES, "AES"},      {ZYDIS_ISA_EXT_SHA, "SHA"},
+    {ZYDIS_ISA_EXT_MMX, "MMX"},
+    {ZYDIS_ISA_EXT_SSE, "SSE"},
+    {ZYDIS_ISA_EXT_SSE2, "SSE2"},
+    {ZYDIS_ISA_EXT_SSE3, "SSE3"},
+    {ZYDIS_ISA_EXT_SSSE3, "SSSE3"},
+    {ZYDIS_ISA_EXT_SSE4, "SSE4"},
+    {ZYDIS_ISA_EXT_AVX, "AVX"},
+    {ZYDIS_ISA_EXT_AVX2, "AVX2"},
+    {ZYDIS_ISA_EXT_AVX2GATHER, "AVX2"},
+    {ZYDIS_ISA_EXT_AVX512EVEX, "AVX-512"},
+    {ZYDIS_ISA_EXT_FMA, "FMA"},
+    {ZYDIS_ISA_EXT_AES, "AES"},
+    {ZYDIS_ISA_EXT_AVXAES, "AES"},
+    {ZYDIS_ISA_EXT_SHA, "SHA"},
+    {ZYDIS_ISA_EXT_AVX_VNNI, "AVX-VNNI"},
+    {ZYDIS_ISA_EXT_RTM, "transaction"}, /* of which Zydis has branches and logic */
 };
 
 const char *category_of(const answer *a)
