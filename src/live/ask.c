@@ -311,8 +311,7 @@ static inl_status take_report(ask *a, inl_error *e)
 /* One of Inlay's is the kernel's. */
 static inl_status take_stack(ask *a, remote *r, const move_ask_thread *t, inl_error *e)
 {
-    enum { DISABLE = 2 };
-    uint64_t own[3] = {t->stack, t->stack_size ? t->stack_flags : DISABLE, t->stack_size};
+    uint64_t own[3] = {t->stack, t->stack_flags, t->stack_size};
     long answer, at = (long)stack_high(a);
     if (!t->knows_stack) return INL_OK;
     inl_status s = remote_write(r, (uint64_t)at, own, sizeof own, e);

@@ -255,10 +255,10 @@ static void hand_over(void)
         as->block = moved_block_register(t);
         as->knows_stack = 1;
         as->stack = (uint64_t)(uintptr_t)t->altstack.ss_sp;
-        as->stack_flags = (uint64_t)(uint32_t)t->altstack.ss_flags;
+        as->stack_flags = (uint64_t)(uint32_t)(t->altstack.ss_flags | (t->altstack.ss_size ? 0 : SS_DISABLE));
         as->stack_size = t->altstack.ss_size;
         moved_park_block(as->slot, as->block);
-        moved_park_stack(as->slot, as->stack, as->stack_size ? as->stack_flags : SS_DISABLE, as->stack_size);
+        moved_park_stack(as->slot, as->stack, as->stack_flags, as->stack_size);
     }
 }
 

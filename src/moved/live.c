@@ -77,7 +77,7 @@ void moved_live_forget(uint64_t bias)
 static stack_t alternate_of(const move_live_thread *t)
 {
     stack_t s = {.ss_sp = (void *)t->stack, .ss_flags = (int)t->stack_flags & ~SS_ONSTACK, .ss_size = t->stack_size};
-    return s.ss_flags & SS_DISABLE ? (stack_t){.ss_flags = SS_DISABLE} : s;
+    return s.ss_flags & SS_DISABLE ? (stack_t){.ss_flags = s.ss_flags} : s;
 }
 
 /* What the kernel is to be told. */

@@ -25,6 +25,13 @@ stack_t run_altstack_own(const run_thread *t)
     return (stack_t){.ss_sp = t->signal_stack, .ss_flags = flags, .ss_size = t->signal_stack_size};
 }
 
+void run_altstack_for_exec(const run_thread *t, bool back)
+{
+    stack_t s = run_altstack_own(t);
+    if (!back) s.ss_flags = t->altstack.ss_flags & (int)SS_AUTODISARM;
+    sys_call2(SYS_sigaltstack, (long)&s, 0);
+}
+
 bool run_altstack_holds(const run_thread *t, uint64_t sp)
 {
     uint64_t low = (uint64_t)(uintptr_t)t->altstack.ss_sp;

@@ -209,7 +209,8 @@ static long kernel_check(const request *r)
 
 /* --- the call --- */
 
-/* The exec itself: with the program's own mask and what it ignores, which the new program inherits. */
+/* The exec itself: with the program's own mask, what it ignores and the mode of its alternate stack, which the new
+ * program inherits. */
 static long exec_now(run_thread *t, long nr, const long args[6])
 {
     run_kernel_mask_all();
@@ -218,10 +219,12 @@ static long exec_now(run_thread *t, long nr, const long args[6])
         return RUN_RESTART;
     }
     run_signals_for_exec(t->signals, false);
+    run_altstack_for_exec(t, false);
     t->execs = true;
     run_kernel_mask_set(t->sigmask);
     long answer = run_pass_args(t, nr, args);
     t->execs = false;
+    run_altstack_for_exec(t, true);
     run_signals_for_exec(t->signals, true);
     if (t->pending.present) run_kernel_mask_set(~RUN_FAULTS);
     else run_mask_apply(t);

@@ -285,6 +285,9 @@ void run_vectors_note(run_thread *t, const void *uc);
  * a handler, since frames of faults in there may come anywhere. */
 stack_t run_altstack_own(const run_thread *t);
 bool run_altstack_disarms(void); /* false: the kernel cannot take it away by itself (SS_AUTODISARM) */
+/* An exec takes the stack away, and not that it disarms itself: for that time, until `back`, the mode is the program's.
+ */
+void run_altstack_for_exec(const run_thread *t, bool back);
 bool run_altstack_holds(const run_thread *t, uint64_t sp);
 bool run_altstack_active(const run_thread *t, uint64_t sp);
 /* Below which address the frame of a signal goes that comes at `sp`; bounded: it must end on the alternate stack. */

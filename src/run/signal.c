@@ -206,10 +206,11 @@ void run_signals_release(run_signals *s)
 void run_signals_init_thread(run_thread *t)
 {
     t->tid = (int)sys_call0(SYS_gettid);
-    stack_t ss = run_altstack_own(t);
-    sys_call2(SYS_sigaltstack, (long)&ss, 0);
+    stack_t ss = run_altstack_own(t), before = {.ss_flags = SS_DISABLE};
+    sys_call2(SYS_sigaltstack, (long)&ss, (long)&before);
     if (t->signals) return;
-    t->signals = run_here.signals; /* the first thread */
+    t->altstack.ss_flags |= before.ss_flags & (int)SS_AUTODISARM; /* of who has executed this program */
+    t->signals = run_here.signals;                                /* the first thread */
     t->sigmask = run_here.start.sigmask & ~RUN_UNBLOCKABLE;
     run_mask_apply(t);
 }

@@ -404,7 +404,8 @@ void blame_watch(void)
     b->stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (b->stack == MAP_FAILED) b->stack = NULL;
     if (!b->stack) return;
-    stack_t own = {.ss_sp = b->stack, .ss_size = STACK};
+    sigaltstack(NULL, &b->stack_before); /* its mode outlives an exec, and so it goes to the program */
+    stack_t own = {.ss_sp = b->stack, .ss_flags = b->stack_before.ss_flags & (int)SS_AUTODISARM, .ss_size = STACK};
     sigaltstack(&own, NULL);
     sigset_t ours;
     sigfillset(&now.sa_mask);
@@ -422,10 +423,9 @@ void blame_watch(void)
 void blame_unwatch(void)
 {
     tool_blame *b = state();
-    stack_t none = {.ss_flags = SS_DISABLE};
     if (!b->stack) return;
     for (unsigned i = 0; i < BLAME_SIGNALS; i++) libc_sigaction(watched[i], &b->before[i], NULL);
-    sigaltstack(&none, NULL);
+    sigaltstack(&b->stack_before, NULL);
     munmap(b->stack, STACK);
     b->stack = NULL;
 }

@@ -28,6 +28,7 @@ typedef struct tool_blame {
     int64_t began, began_cpu; /* when it began to watch, and the thread's time then: milliseconds */
     struct sigaction before[BLAME_SIGNALS];
     void *stack;                        /* for handlers */
+    stack_t stack_before;               /* none, as a rule */
     const char *image_callback;         /* what the tool calls it; NULL: that */
     const struct source_table *sources; /* carried */
 } tool_blame;

@@ -156,7 +156,7 @@ void join_begin(void)
 static stack_t alternate_of(const tool_joined *t)
 {
     stack_t s = {.ss_sp = (void *)t->stack, .ss_flags = (int)t->stack_flags & ~SS_ONSTACK, .ss_size = t->stack_size};
-    return s.ss_flags & SS_DISABLE ? (stack_t){.ss_flags = SS_DISABLE} : s;
+    return s.ss_flags & SS_DISABLE ? (stack_t){.ss_flags = s.ss_flags} : s;
 }
 
 static void join_thread(tool_joined *t, bool first)

@@ -21,11 +21,15 @@
 #ifndef CLONE_CLEAR_SIGHAND
 #define CLONE_CLEAR_SIGHAND 0x100000000ull
 #endif
+#ifndef SS_AUTODISARM
+#define SS_AUTODISARM (1u << 31)
+#endif
 
 enum { REALTIME = 40 };
 static const int looked_at[] = {SIGHUP, SIGUSR1, SIGUSR2, SIGSEGV, SIGCHLD, SIGALRM, REALTIME};
 enum { LOOKED_AT = sizeof looked_at / sizeof looked_at[0] };
 static char self[4096];
+static char *original; /* also where this one has been rewritten */
 static volatile int count;
 
 static void on_signal(int sig) { count += sig; }
@@ -52,8 +56,10 @@ static void look(const char *who)
     sigpending(&pending);
     sigaltstack(NULL, &stack);
     getitimer(ITIMER_REAL, &timer);
-    printf("%s: mask %02x, pending %02x, alternate stack %s of %zu, timer %s\n  ", who, bits(&mask), bits(&pending),
-           stack.ss_flags & SS_DISABLE ? "none" : "there", stack.ss_size, timer.it_value.tv_sec ? "runs" : "none");
+    printf("%s: mask %02x, pending %02x, alternate stack %s of %zu%s, timer %s\n  ", who, bits(&mask), bits(&pending),
+           stack.ss_flags & SS_DISABLE ? "none" : "there", stack.ss_size,
+           (unsigned)stack.ss_flags & SS_AUTODISARM ? " (disarms itself)" : "",
+           timer.it_value.tv_sec ? "runs" : "none");
     for (int i = 0; i < LOOKED_AT; i++) {
         struct sigaction a;
         sigaction(looked_at[i], NULL, &a);
@@ -223,6 +229,21 @@ static void by_exec(void)
     wait_for("exec", pid);
 }
 
+/* That a stack disarms itself outlives an exec, the stack itself does not; an exec that fails changes neither. */
+static void by_exec_of(const char *who, char *file, int mode)
+{
+    static char stack[1 << 15];
+    pid_t pid = fork();
+    if (pid == 0) {
+        sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack, .ss_flags = mode}, NULL);
+        execl("/nonexistent", "none", (char *)NULL);
+        look("behind an exec that fails");
+        execl(file, file, who, (char *)NULL);
+        _exit(99);
+    }
+    wait_for(who, pid);
+}
+
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 enum { FAULTS = sizeof faults / sizeof faults[0] };
 
@@ -284,6 +305,7 @@ int main(int argc, char **argv)
 {
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n > 0 ? n : 0] = 0;
+    original = argv[0];
     if (argc > 1 && !strcmp(argv[1], "faults")) return look_at_faults();
     if (argc > 1) {
         look(argv[1]);
@@ -299,6 +321,9 @@ int main(int argc, char **argv)
     by_clone("clone, handlers cleared", CLONE_CLEAR_SIGHAND);
     by_thread();
     by_exec();
+    by_exec_of("exec of itself", self, (int)SS_AUTODISARM);
+    by_exec_of("exec of the original", original, 0);
+    by_exec_of("exec of the original, with a stack that disarms itself", original, (int)SS_AUTODISARM);
     by_exec_ignoring();
     by_handler();
     look("first, at the end");
