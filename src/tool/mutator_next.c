@@ -71,13 +71,21 @@ static bool is_image(const mutatee *m, uint64_t bias)
     return false;
 }
 
-/* What is loaded is among the images from now on. The process runs on meanwhile: the linker changes the rights of what
- * it has just mapped, and the kernel's list of mappings, which is not of one moment, may lack what is being changed. */
+static bool is_mapped(const mutatee *m, uint64_t at)
+{
+    char byte;
+    return live_read(&m->live, at, &byte, sizeof byte);
+}
+
+/* What is loaded is among the images from now on. The process runs on meanwhile: its code is made writable while its
+ * system calls are looked at, the linker changes the rights of what it has just mapped, and the kernel's list of
+ * mappings, which is not of one moment, may lack what is being changed. On a busy machine that takes its time, as long
+ * as it is there; but what is gone again does not come. */
 static void note_library(mutatee *m, uint64_t bias)
 {
-    enum { TRIES = 50 };
+    enum { TRIES = 50, MOST = 1000 };
     const struct timespec nap = {.tv_nsec = 1000000};
-    for (int k = 0; k < TRIES && !is_image(m, bias); k++) {
+    for (int k = 0; k < (is_mapped(m, bias) ? MOST : TRIES) && !is_image(m, bias); k++) {
         inl_error ignored;
         if (k) nanosleep(&nap, NULL);
         if (live_read_maps(&m->live, &ignored) != INL_OK) return;

@@ -8,6 +8,12 @@
 #define Q 1
 #endif
 
+#ifndef CALLS
+#define CALLS 2000
+#endif
+#define TEXT_OF(n) #n
+#define TEXT(n)    TEXT_OF(n)
+
 static int state;
 
 __attribute__((constructor)) static void plugin_begins(void) { state += Q; }
@@ -60,7 +66,7 @@ int plugin_signal(int n)
 int plugin_calls(int n)
 {
     long answer;
-    __asm__ volatile(".rept 2000\n\tmov $13, %%eax\n\tsyscall\n\t.endr"
+    __asm__ volatile(".rept " TEXT(CALLS) "\n\tmov $13, %%eax\n\tsyscall\n\t.endr"
                      : "=a"(answer)
                      : "D"(0L), "S"(0L), "d"(0L)
                      : "rcx", "r11", "r10", "memory");
