@@ -151,18 +151,24 @@ static const move_boot_links *outline(moved_image *i)
     return links;
 }
 
-/* Who reads the place meanwhile finds the headers of one or the other, or none. */
+/* False: memory is used up. Smaller copies stay: somebody may be reading them. */
+static bool has_room(moved_image *place, unsigned count)
+{
+    Elf64_Phdr *copies = count > place->room ? malloc(count * sizeof *copies) : NULL;
+    if (copies) {
+        place->copies = copies;
+        place->room = count;
+    }
+    return count <= place->room;
+}
+
+/* Who reads the place meanwhile finds the headers of one or the other, or none. Without memory for copies they are
+ * those that are mapped. */
 static void set(moved_image *place, moved_image new)
 {
     __atomic_store_n(&place->phnum, 0, __ATOMIC_RELEASE);
-    if (new.phnum > place->room) {
-        Elf64_Phdr *copies = malloc(new.phnum * sizeof *copies);
-        if (!copies) return;
-        place->copies = copies; /* the smaller ones stay: somebody may be reading them */
-        place->room = new.phnum;
-    }
-    if (new.phnum) memcpy(place->copies, new.phdr, new.phnum * sizeof *place->copies);
-    if (new.phnum) new.phdr = place->copies;
+    if (new.phnum && has_room(place, new.phnum))
+        new.phdr = memcpy(place->copies, new.phdr, new.phnum * sizeof *place->copies);
     new.copies = place->copies;
     new.room = place->room;
     const unsigned count = new.phnum;
