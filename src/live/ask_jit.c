@@ -74,14 +74,6 @@ static bool await_stop(pid_t pid, int *status)
     return false;
 }
 
-static inl_status does_not_stop(pid_t pid, inl_error *e)
-{
-    return inl_fail(e, INL_ERR_SYSTEM,
-                    "the first thread of process %d does not stop: it waits for a device or a child of vfork, or its "
-                    "cgroup is frozen (state %c)",
-                    pid, remote_state(pid));
-}
-
 static inl_status stop(pid_t pid, inl_error *e)
 {
     int status = 0;
@@ -90,10 +82,10 @@ static inl_status stop(pid_t pid, inl_error *e)
                         "cannot hold process %d for a moment: %s; end a tracer that it has, or be root", pid,
                         strerror(errno));
     ptrace(PTRACE_INTERRUPT, pid, 0, 0);
-    if (!await_stop(pid, &status)) return does_not_stop(pid, e);
+    if (!await_stop(pid, &status)) return live_does_not_stop(pid, pid, e);
     for (; WIFSTOPPED(status) && status >> 16 != PTRACE_EVENT_STOP;) { /* a signal, which it gets */
         ptrace(PTRACE_CONT, pid, 0, (long)WSTOPSIG(status));
-        if (!await_stop(pid, &status)) return does_not_stop(pid, e);
+        if (!await_stop(pid, &status)) return live_does_not_stop(pid, pid, e);
     }
     if (WIFSTOPPED(status)) return INL_OK;
     return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", pid);

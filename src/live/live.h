@@ -156,6 +156,8 @@ long live_seize_options(const live_process *);
 
 /* --- threads.c --- */
 inl_status live_stop(live_process *, inl_error *);
+/* Says so, and why that may be. */
+inl_status live_does_not_stop(pid_t, pid_t tid, inl_error *);
 /* Stopped threads run for some nanoseconds, each (by index) as it is said. Threads that have ended meanwhile are gone
  * from the list, new ones are in it. `scratch`: memory of the process's for a siginfo_t, if any may be held. */
 typedef enum live_run {

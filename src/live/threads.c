@@ -166,17 +166,21 @@ static bool ask_again(pid_t tid, waiting *w)
     return w->asked - w->came_on < PATIENCE && w->asked - w->began < MORE;
 }
 
-static inl_status does_not_stop(const live_process *p, pid_t tid, const waiting *w, inl_error *e)
+inl_status live_does_not_stop(pid_t pid, pid_t tid, inl_error *e)
 {
-    enum { NEXT_TO_NOTHING = 100000000 };
-    const char state = remote_state(tid);
-    if (state == 'R' && w->time && time_of(tid) - w->time < NEXT_TO_NOTHING)
-        return inl_fail(e, INL_ERR_SYSTEM, "thread %d of process %d does not stop: it gets no processor (for %d s)",
-                        tid, p->pid, MORE);
     return inl_fail(e, INL_ERR_SYSTEM,
                     "thread %d of process %d does not stop: it waits for a device or a child of vfork, or its cgroup "
                     "is frozen (state %c)",
-                    tid, p->pid, state);
+                    tid, pid, remote_state(tid));
+}
+
+static inl_status does_not_stop(const live_process *p, pid_t tid, const waiting *w, inl_error *e)
+{
+    enum { NEXT_TO_NOTHING = 100000000 };
+    if (remote_state(tid) == 'R' && w->time && time_of(tid) - w->time < NEXT_TO_NOTHING)
+        return inl_fail(e, INL_ERR_SYSTEM, "thread %d of process %d does not stop: it gets no processor (for %d s)",
+                        tid, p->pid, MORE);
+    return live_does_not_stop(p->pid, tid, e);
 }
 
 /* Has it a signal waiting that belongs to the instruction it stands at? The kernel stops a thread in front of a fault's
